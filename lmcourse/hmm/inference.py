@@ -44,8 +44,8 @@ class ImpossibleSequenceError(ValueError):
 
     def __str__(self) -> str:
         return (
-            f"sequence {self.index} is impossible under the model: {self.args[2]} probability zero. Mask or drop "
-            "what is at fault, or use a model without zeros. "
+            f"sequence {self.index} is impossible under the model: {self.args[2]} probability zero. "
+            "Mask or drop what is at fault, or use a model without zeros. "
             "log_likelihood(..., impossible='-inf') finds all such sequences"
         )
 

@@ -49,12 +49,10 @@ class HMM:
         n = self.n_states
         if self.transition.shape != (n, n):
             raise ValueError(
-                f"transition has shape {self.transition.shape}; with {n} states in initial it must be ({n}, {n})"
+                f"transition has shape {self.transition.shape}; for {n} states it must be ({n}, {n})"
             )
         if self.emission.shape[0] != n:
-            raise ValueError(
-                f"emission has {self.emission.shape[0]} rows; with {n} states in initial it must have {n}"
-            )
+            raise ValueError(f"emission has {self.emission.shape[0]} rows; for {n} states it must have {n}")
 
     @property
     def n_states(self) -> int:

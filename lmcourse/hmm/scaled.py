@@ -1,11 +1,11 @@
 """Forward and backward recursions in plain probabilities: fast, and nearly always exact.
 
 Messages are arrays (n, H), so that one matrix product moves n sequences one position on. Each function writes
-its values to `out` and returns `fit` (n,): the log probability of the evidence after each likelihood is divided
-by its largest entry. Every number that matters to the result then lies between exp(fit) and 1, so while `fit` is
-above `SAFE_FIT`, nothing is lost with what floating point cuts off, near exp(-708). Below that, a second run
-with `FLOOR` added to every state at every step decides: it bounds from above what the first bounds from below,
-and where they agree, both are right.
+its values to `out` and returns `fit` (n,): the log probability of the evidence after each likelihood is
+divided by its largest entry. Every number that matters to the result then lies between exp(fit) and 1, so
+while `fit` is above `SAFE_FIT`, nothing is lost with what floating point cuts off, near exp(-708). Below
+that, a second run with `FLOOR` added to every state at every step decides: it bounds from above what the
+first bounds from below, and where they agree, both are right.
 """
 
 from __future__ import annotations
