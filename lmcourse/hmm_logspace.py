@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lmcourse.hmm.model import HMM
+from lmcourse.hmm_model import HMM
 
 Array = NDArray[np.float64]
 

@@ -1,7 +1,8 @@
 """Exact inference in hidden Markov models, for batches of sequences.
 
-Results are float64 and exact up to rounding, at any length: the fast recursion answers, and the sequences
-whose probabilities are too small for it are found and redone in logarithms.
+The law and its samples (`hmm_model`) are here too, so that this is the one module to import. Results are float64
+and exact up to rounding, at any length: the fast recursion (`hmm_scaled`) answers, and the sequences whose
+probabilities are too small for it are found and redone in logarithms (`hmm_logspace`).
 """
 
 from __future__ import annotations
@@ -12,9 +13,23 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lmcourse.hmm import logspace, scaled
-from lmcourse.hmm.evidence import Evidence, ScaledEvidence, as_evidence
-from lmcourse.hmm.model import HMM
+from lmcourse import hmm_logspace, hmm_scaled
+from lmcourse.hmm_evidence import MASK, Evidence, ScaledEvidence, as_evidence
+from lmcourse.hmm_model import HMM, Sample, random_hmm, sample
+
+__all__ = [
+    "HMM",
+    "MASK",
+    "ImpossibleSequenceError",
+    "Sample",
+    "filter_states",
+    "initial_posterior",
+    "log_likelihood",
+    "masked_conditionals",
+    "random_hmm",
+    "sample",
+    "smooth_states",
+]
 
 Array = NDArray[np.float64]
 Fast = Callable[[HMM, ScaledEvidence, Array, float], Array]
@@ -88,7 +103,9 @@ def log_likelihood(
     if impossible not in ("raise", "-inf"):
         raise ValueError(f"impossible is {impossible!r}; it must be 'raise' or '-inf'")
     seen = as_evidence(hmm, symbols, evidence, lengths)
-    return _infer(hmm, seen, (), scaled.log_likelihood, logspace.log_likelihood, impossible == "raise")
+    return _infer(
+        hmm, seen, (), hmm_scaled.log_likelihood, hmm_logspace.log_likelihood, impossible == "raise"
+    )
 
 
 def filter_states(
@@ -119,7 +136,7 @@ def filter_states(
     """
     seen = as_evidence(hmm, symbols, evidence, lengths)
     shape = (seen.n_positions, hmm.n_states)
-    return _infer(hmm, seen, shape, scaled.filter_states, logspace.filter_states)
+    return _infer(hmm, seen, shape, hmm_scaled.filter_states, hmm_logspace.filter_states)
 
 
 def smooth_states(
@@ -150,7 +167,7 @@ def smooth_states(
     """
     seen = as_evidence(hmm, symbols, evidence, lengths)
     shape = (seen.n_positions, hmm.n_states)
-    return _infer(hmm, seen, shape, scaled.smooth_states, logspace.smooth_states)
+    return _infer(hmm, seen, shape, hmm_scaled.smooth_states, hmm_logspace.smooth_states)
 
 
 def masked_conditionals(
@@ -183,7 +200,7 @@ def masked_conditionals(
     """
     seen = as_evidence(hmm, symbols, evidence, lengths)
     shape = (seen.n_positions, hmm.n_symbols)
-    return _infer(hmm, seen, shape, scaled.masked_conditionals, logspace.masked_conditionals)
+    return _infer(hmm, seen, shape, hmm_scaled.masked_conditionals, hmm_logspace.masked_conditionals)
 
 
 def initial_posterior(
@@ -216,7 +233,7 @@ def initial_posterior(
         For an argument that is out of range or has the wrong shape or type.
     """
     seen = as_evidence(hmm, symbols, evidence, lengths)
-    return _infer(hmm, seen, (hmm.n_states,), scaled.initial_posterior, logspace.initial_posterior)
+    return _infer(hmm, seen, (hmm.n_states,), hmm_scaled.initial_posterior, hmm_logspace.initial_posterior)
 
 
 def _infer(
@@ -240,10 +257,10 @@ def _unsure(hmm: HMM, seen: Evidence, rows: NDArray[np.int64], block: Array, fas
     """Fill a block by the fast recursion; return which of its sequences may have lost digits."""
     with np.errstate(all="ignore"):
         fit = fast(hmm, seen.scaled(rows), block, 0.0)
-        unsure = np.flatnonzero(~(fit > scaled.SAFE_FIT))
+        unsure = np.flatnonzero(~(fit > hmm_scaled.SAFE_FIT))
         if unsure.size:
             floored = np.empty((unsure.size, *block.shape[1:]))
-            fast(hmm, seen.scaled(rows[unsure]), floored, scaled.FLOOR)
+            fast(hmm, seen.scaled(rows[unsure]), floored, hmm_scaled.FLOOR)
             agree = np.isclose(floored, block[unsure], rtol=AGREEMENT, atol=AGREEMENT)
             unsure = unsure[~agree.reshape(unsure.size, -1).all(axis=1)]
     return unsure
@@ -259,10 +276,10 @@ def _blocks(rows: NDArray[np.int64], width: int, n_positions: int) -> Iterator[N
 def _impossible(hmm: HMM, seen: Evidence, index: int, exact: Exact) -> ImpossibleSequenceError:
     """Say where a sequence became impossible."""
     logs = seen.logarithms(np.array([index]))
-    if exact is logspace.masked_conditionals:
+    if exact is hmm_logspace.masked_conditionals:
         position = int(np.argmax(np.isnan(exact(hmm, logs)[0, :, 0])))
         return ImpossibleSequenceError(index, position, f"the evidence without position {position} has")
-    prepended = int(exact is logspace.initial_posterior)
+    prepended = int(exact is hmm_logspace.initial_posterior)
     logs = np.concatenate([np.zeros((1, prepended, hmm.n_states)), logs], axis=1)
-    position = int(np.argmax(np.isneginf(logspace.running_log_likelihood(hmm, logs)))) - prepended
+    position = int(np.argmax(np.isneginf(hmm_logspace.running_log_likelihood(hmm, logs)))) - prepended
     return ImpossibleSequenceError(index, position, f"the evidence up to position {position} has")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lmcourse.hmm.model import HMM
+from lmcourse.hmm_model import HMM
 
 MASK = -1
 
@@ -92,7 +92,7 @@ class ScaledEvidence:
 def as_evidence(
     hmm: HMM, symbols: ArrayLike | None, evidence: ArrayLike | None, lengths: ArrayLike | None
 ) -> Evidence:
-    """Check the arguments that all inferences share (`lmcourse.hmm.inference` says what they are)."""
+    """Check the arguments that all inferences share (`lmcourse.hmm` says what they are)."""
     table = np.vstack([np.ones((1, hmm.n_states)), hmm.emission.T])
     if symbols is not None and evidence is None:
         given = _as_symbols(symbols)

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from lmcourse.hmm.evidence import ScaledEvidence
-from lmcourse.hmm.model import HMM
+from lmcourse.hmm_evidence import ScaledEvidence
+from lmcourse.hmm_model import HMM
 
 SAFE_FIT = -600.0
 FLOOR = 1e-290
