@@ -40,7 +40,9 @@ LINT = Stage(
         [str(BIN / "lint-imports"), "--no-timing"],
     ],
 )
-UNIT = Stage("unit and property tests", 4, [[*PYTEST, "-n", "2", "tests/core", "tests/package", "tests/oracles"]])
+UNIT = Stage(
+    "unit and property tests", 4, [[*PYTEST, "-n", "2", "tests/core", "tests/package", "tests/oracles"]]
+)
 PYTHONS = Stage("core tests on other Pythons", 1, [[str(BIN / "tox"), "run", "-q"]])
 BOOK = Stage(
     "strict build",
@@ -60,7 +62,10 @@ STAGES = {"all": [LINT, UNIT, PYTHONS, BOOK, NBVAL, SITE], "check": [LINT, UNIT]
 
 def run(stage: Stage) -> tuple[float, bool]:
     """Run a stage's commands; return the seconds and whether all succeeded."""
-    environment = os.environ | {"LMCOURSE_STRICT": "1", "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}"}
+    environment = os.environ | {
+        "LMCOURSE_STRICT": "1",
+        "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}",
+    }
     if stage.profile:
         environment["LMCOURSE_PROFILE"] = stage.profile
     start = time.perf_counter()
