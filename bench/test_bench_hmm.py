@@ -1,8 +1,8 @@
-"""Hidden Markov inference and sampling beside hmmlearn and dynamax: same model, same data, one thread, float64.
+"""Hidden Markov models beside hmmlearn and dynamax: same model, same data, one thread, float64.
 
-Every contender is timed in this process by the CPU time of its best round, after a warm-up. The last test prints
-the rates, asserts the ratios the course promises and appends them to a history (`LMCOURSE_BENCH_HISTORY`, by
-default `_build/bench/history.jsonl`).
+Every contender is timed in this process by the CPU time of its best round, after a warm-up. The last test
+prints the rates, asserts the ratios the course promises and appends them to a history
+(`LMCOURSE_BENCH_HISTORY`, by default `_build/bench/history.jsonl`).
 """
 
 from __future__ import annotations

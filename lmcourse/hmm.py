@@ -1,8 +1,8 @@
 """Exact inference in hidden Markov models, for batches of sequences.
 
-The law and its samples (`hmm_model`) are here too, so that this is the one module to import. Results are float64
-and exact up to rounding, at any length: the fast recursion (`hmm_scaled`) answers, and the sequences whose
-probabilities are too small for it are found and redone in logarithms (`hmm_logspace`).
+The law and its samples (`hmm_model`) are here too, so that this is the one module to import. Results are
+float64 and exact up to rounding, at any length: the fast recursion (`hmm_scaled`) answers, and the sequences
+whose probabilities are too small for it are found and redone in logarithms (`hmm_logspace`).
 """
 
 from __future__ import annotations
