@@ -1,4 +1,4 @@
-"""Pages that ask no other host for anything: MathJax is copied into the site, and nothing unused is loaded."""
+"""Static files: MathJax comes from a package instead of another host, and a changed style sheet is always copied."""
 
 from __future__ import annotations
 
@@ -16,22 +16,25 @@ MATHJAX_PARTS = ["tex-chtml.js", "output/chtml/fonts/woff-v2", "input/tex/extens
 def copy_mathjax(target: Path) -> None:
     """Copy the parts of MathJax that pages use from the package django-static-mathjax."""
     source = Path(str(importlib.resources.files("mathjax"))) / "static" / "mathjax" / "es5"
+    target.mkdir(parents=True, exist_ok=True)
     for part in MATHJAX_PARTS:
         if (source / part).is_dir():
             shutil.copytree(source / part, target / part, dirs_exist_ok=True)
         else:
-            target.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source / part, target / part)
 
 
-def add_mathjax(app: Sphinx, exception: Exception | None) -> None:
-    """Put MathJax where `mathjax_path` in _config.yml points."""
-    if exception is None and app.builder.format == "html":
-        copy_mathjax(Path(app.outdir) / "_static" / "mathjax")
+def copy_static_files(app: Sphinx, exception: Exception | None) -> None:
+    """Put MathJax where `mathjax_path` points, and our own files: Sphinx copies those only when a page changed."""
+    if exception is not None or app.builder.format != "html":
+        return
+    static = Path(app.outdir) / "_static"
+    copy_mathjax(static / "mathjax")
+    shutil.copytree(Path(app.srcdir) / "book" / "_static", static, dirs_exist_ok=True)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    app.connect("build-finished", add_mathjax)
+    app.connect("build-finished", copy_static_files)
     # Jupyter Book sets this option of sphinx_comments, which is not loaded.
     app.add_config_value("comments_config", {}, "html")
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
