@@ -1,4 +1,4 @@
-"""Static files: MathJax comes from a package instead of another host, and a changed style sheet is always copied."""
+"""Static files: MathJax comes from a package, not from another host, and a changed style sheet is copied."""
 
 from __future__ import annotations
 
@@ -9,8 +9,15 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-# What MathJax may ask for while it shows a page: itself, fonts, TeX extensions, and the parts behind its menu.
-MATHJAX_PARTS = ["tex-chtml.js", "output/chtml/fonts/woff-v2", "input/tex/extensions", "input/mml", "a11y", "sre"]
+# What MathJax may ask for while it shows a page: itself, fonts, TeX extensions, what its menu offers.
+MATHJAX_PARTS = [
+    "tex-chtml.js",
+    "output/chtml/fonts/woff-v2",
+    "input/tex/extensions",
+    "input/mml",
+    "a11y",
+    "sre",
+]
 
 
 def copy_mathjax(target: Path) -> None:
@@ -25,7 +32,7 @@ def copy_mathjax(target: Path) -> None:
 
 
 def copy_static_files(app: Sphinx, exception: Exception | None) -> None:
-    """Put MathJax where `mathjax_path` points, and our own files: Sphinx copies those only when a page changed."""
+    """Put MathJax where `mathjax_path` points, and copy book/_static, which Sphinx skips if no page is new."""
     if exception is not None or app.builder.format != "html":
         return
     static = Path(app.outdir) / "_static"

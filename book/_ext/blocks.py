@@ -11,8 +11,8 @@ from sphinx.application import Sphinx
 def repair_proofs(app: Sphinx, document: nodes.document) -> None:
     """Give each theorem's content an id of its own, and set the word that opens a proof in italics.
 
-    Every content has the id `proof-content` and every proof the id `proof`, which may not occur twice on a page;
-    the word "Proof." is joined to the first sentence as plain text.
+    Every content has the id `proof-content` and every proof the id `proof`, which may not occur twice on a
+    page; the word "Proof." is joined to the first sentence as plain text.
     """
     for section in document.findall(nodes.section):
         if section["ids"] == ["proof-content"] and section.parent["ids"]:
@@ -23,7 +23,8 @@ def repair_proofs(app: Sphinx, document: nodes.document) -> None:
         proof["ids"] = []
         first = next(iter(proof.findall(nodes.Text)))
         if first.startswith("Proof."):
-            first.parent.replace(first, [nodes.emphasis("", "Proof."), nodes.Text(first.removeprefix("Proof."))])
+            rest = nodes.Text(first.removeprefix("Proof."))
+            first.parent.replace(first, [nodes.emphasis("", "Proof."), rest])
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
