@@ -32,7 +32,7 @@ def copy_mathjax(target: Path) -> None:
 
 
 def copy_static_files(app: Sphinx, exception: Exception | None) -> None:
-    """Put MathJax where `mathjax_path` points, and copy book/_static, which Sphinx skips if no page is new."""
+    """Put MathJax where `mathjax_path` points, and copy book/_static even if no page has changed."""
     if exception is not None or app.builder.format != "html":
         return
     static = Path(app.outdir) / "_static"

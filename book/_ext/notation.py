@@ -1,9 +1,9 @@
 r"""One table of symbols, book/symbols.toml: shown by `symbol-table`, enforced on every formula.
 
 A symbol is a letter, a Greek letter, an accent, a letter in a special alphabet (`\mathbb{P}`), an upright
-name (`\mathrm{KL}`), or any of these with an index that the table lists as a whole (`p_L`). A star makes a symbol
-of its own: `p^*` has to be listed even where `p` is. Digits, brackets, relations and named functions such as
-`\log` are not symbols.
+name (`\mathrm{KL}`), or any of these with an index that the table lists as a whole (`p_L`). A star makes a
+symbol of its own: `p^*` has to be listed even where `p` is. Digits, brackets, relations and named functions
+such as `\log` are not symbols.
 """
 
 from __future__ import annotations
