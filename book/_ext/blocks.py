@@ -1,4 +1,4 @@
-"""Small repairs to what sphinx-proof writes: unique anchors, and a proof whose first word stands out."""
+"""Small repairs to what other extensions write, so that pages are valid and can be used by everybody."""
 
 from __future__ import annotations
 
@@ -27,6 +27,17 @@ def repair_proofs(app: Sphinx, document: nodes.document) -> None:
             first.parent.replace(first, [nodes.emphasis("", "Proof."), rest])
 
 
+def repair_citations(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
+    """Take the role of a list from a bibliography, whose entries docutils does not mark as its items."""
+    if "body" in context:
+        context["body"] = context["body"].replace(
+            '<div role="list" class="citation-list">', '<div class="citation-list">'
+        )
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-read", repair_proofs)
+    app.connect("html-page-context", repair_citations)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

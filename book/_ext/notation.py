@@ -92,6 +92,7 @@ def symbols_in(latex: str, listed: set[str]) -> Iterator[str]:
         else:
             if "^*" in scripts:
                 yield atom + "^*"
+                latex = latex[:position] + latex[position:].replace("^*", "", 1)
             elif not atom.startswith("\\") or _COMMANDS.fullmatch(atom) or "{" in atom:
                 yield atom
 
