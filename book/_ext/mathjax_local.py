@@ -1,4 +1,4 @@
-"""Static files: MathJax comes from a package, not from another host, and a changed style sheet is copied."""
+"""MathJax comes from a package, and not from another host."""
 
 from __future__ import annotations
 
@@ -31,17 +31,14 @@ def copy_mathjax(target: Path) -> None:
             shutil.copy2(source / part, target / part)
 
 
-def copy_static_files(app: Sphinx, exception: Exception | None) -> None:
-    """Put MathJax where `mathjax_path` points, and copy book/_static even if no page has changed."""
-    if exception is not None or app.builder.format != "html":
-        return
-    static = Path(app.outdir) / "_static"
-    copy_mathjax(static / "mathjax")
-    shutil.copytree(Path(app.srcdir) / "book" / "_static", static, dirs_exist_ok=True)
+def add_mathjax(app: Sphinx, exception: Exception | None) -> None:
+    """Put MathJax where `mathjax_path` in _config.yml points."""
+    if exception is None and app.builder.format == "html":
+        copy_mathjax(Path(app.outdir) / "_static" / "mathjax")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    app.connect("build-finished", copy_static_files)
+    app.connect("build-finished", add_mathjax)
     # Jupyter Book sets this option of sphinx_comments, which is not loaded.
     app.add_config_value("comments_config", {}, "html")
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
