@@ -93,6 +93,17 @@ def figures_without_words(html: str) -> list[str]:
     return findings
 
 
+def missing_figures(html: str) -> list[str]:
+    """Find cells that make a figure which the page does not show."""
+    findings = []
+    for call, shown in {"figures.show(": "figure.lm-figure", "figures.explore(": ".lm-explore"}.items():
+        for cell in BeautifulSoup(html, "html.parser").select("div.cell"):
+            code, output = cell.select_one(".cell_input"), cell.select_one(".cell_output")
+            if code and call in code.get_text() and (output is None or not output.select_one(shown)):
+                findings.append(f"a cell with {call}) shows no figure")
+    return findings
+
+
 def _words(picture: Tag, soup: BeautifulSoup) -> str:
     """Return the alternative text of a picture, or of an element around it that has the role of one."""
     for tag in (picture, *picture.find_parents(attrs={"role": "img"})):
@@ -272,13 +283,11 @@ def frozen_figures(page) -> list[str]:
     state = """(root) => ({
       title: root.querySelector(".lm-figure-title")?.textContent ?? "",
       value: [...root.querySelectorAll("output")].map((o) => o.textContent).join(),
-      picture: [...root.querySelectorAll(".lm-explore-picture")]
+      picture: [...root.querySelectorAll(".lm-figure-picture, .lm-explore-picture")]
         .filter((picture) => picture.offsetParent).map((picture) => picture.innerHTML).join(),
     })"""
     findings = []
-    roots = page.locator(
-        "figure:has(.lm-explore), figure.lm-explore, .lm-explore:not(figure .lm-explore, figure)"
-    )
+    roots = page.locator(".lm-explore")
     for number, root in enumerate(roots.all(), 1):
         sliders = root.locator("input[type=range]").all()
         if not sliders:

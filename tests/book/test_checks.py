@@ -79,6 +79,16 @@ def test_a_figure_with_both_passes():
     assert figures_without_words(FIGURE.format(title="It falls", words='aria-label="A curve"')) == []
 
 
+@pytest.mark.parametrize(
+    ("output", "found"),
+    [("", 1), ('<figure class="lm-figure"></figure>', 1), ('<div class="lm-explore"></div>', 0)],
+)
+def test_a_figure_that_the_page_does_not_show_is_found(output, found):
+    code = '<div class="cell_input">figures.explore(draw)</div>'
+    cell = f'<div class="cell">{code}<div class="cell_output">{output}</div></div>'
+    assert len(site_checks.missing_figures(cell)) == found
+
+
 @pytest.mark.parametrize("address", ["missing.html", "a.html#missing", "#missing"])
 def test_a_broken_link_is_found(tmp_path, address):
     (tmp_path / "a.html").write_text(

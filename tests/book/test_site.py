@@ -19,5 +19,9 @@ def test_every_figure_has_a_title_and_alternative_text(site, page_name):
     assert site_checks.figures_without_words((site / page_name).read_text(encoding="utf-8")) == []
 
 
+def test_every_figure_is_on_the_page(site, page_name):
+    assert site_checks.missing_figures((site / page_name).read_text(encoding="utf-8")) == []
+
+
 def test_links_lead_somewhere(site, page_name):
     assert site_checks.broken_links(page_name, site) == []
