@@ -7,15 +7,16 @@ surrounding text, so that one picture serves light, dark and print.
 
 from __future__ import annotations
 
-import hashlib
 import html
-import io
 import itertools
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from lmcourse import svg
+from lmcourse.svg import INK as INK
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,9 +30,6 @@ PURPLE = "#c9699f"
 GREY = "#808080"
 CYCLE = (BLUE, ORANGE, GREEN, PURPLE, GREY)
 SEQUENTIAL = "cividis"
-
-# Drawn by matplotlib, and replaced by the colour of the text around the picture.
-INK = "#010203"
 
 MAX_FRAMES = 200
 
@@ -118,9 +116,9 @@ def show(fig: Figure, *, title: str, alt: str) -> None:
     from IPython.display import display
 
     _check_texts(title, alt)
-    svg = _svg(fig)
-    uid = _uid(title, svg)
-    picture = _label(_prefix_ids(svg, uid), alt)
+    drawn = svg.draw_svg(fig)
+    uid = svg.unique_id(title, drawn)
+    picture = svg.label(svg.prefix_ids(drawn, uid), alt)
     display({"text/html": _page(uid, title, picture), "text/plain": f"{title}\n{alt}"}, raw=True)
 
 
@@ -164,9 +162,9 @@ def explore(
         texts = [text(**values) if callable(text) else text for text in (title, alt)]
         _check_texts(*texts)
         titles.append(texts[0])
-        pictures.append(_label(_svg(draw(**values)), texts[1]))
-    uid = _uid(*titles, *pictures)
-    pictures = [_prefix_ids(picture, uid) for picture in pictures]
+        pictures.append(svg.label(svg.draw_svg(draw(**values)), texts[1]))
+    uid = svg.unique_id(*titles, *pictures)
+    pictures = [svg.prefix_ids(picture, uid) for picture in pictures]
     bundle = {
         "text/html": _explorer_page(uid, sliders, titles, pictures),
         "text/plain": f"{titles[0]} (interactive: {', '.join(s.label for s in sliders.values())})",
@@ -186,41 +184,6 @@ def _check_texts(title: str, alt: str) -> None:
             raise ValueError(f"a figure needs a {what} of at least three words, got {text!r}")
     if title.strip() == alt.strip():
         raise ValueError("the alternative text repeats the title; say what the picture shows")
-
-
-def _svg(fig: Figure) -> str:
-    """Draw and close a figure; return the bare `<svg>` element, its ink the surrounding text's colour."""
-    import matplotlib.pyplot as plt
-
-    buffer = io.StringIO()
-    fig.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    plt.close(fig)
-    svg = buffer.getvalue()
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
-    # matplotlib's style sheet names every element, and would reach the whole page.
-    svg = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>\s*", "", svg, count=1, flags=re.DOTALL)
-    width = re.search(r'viewBox="\S+ \S+ (\S+) ', svg)
-    assert width is not None
-    style = f"width: {float(width[1]) / 11:.1f}rem; max-width: 100%; height: auto; stroke-linejoin: round"
-    svg = re.sub(r'<svg ([^>]*?)width="[^"]*"', f'<svg style="{style}" \\1', svg, count=1)
-    svg = re.sub(r'(<svg [^>]*?)height="\d[^"]*pt"', r"\1", svg, count=1)
-    return svg.replace(INK, "currentColor").strip()
-
-
-def _label(svg: str, alt: str) -> str:
-    return svg.replace("<svg ", f'<svg role="img" aria-label="{html.escape(alt)}" ', 1)
-
-
-def _uid(*parts: str) -> str:
-    return "lm" + hashlib.sha256("\n".join(parts).encode()).hexdigest()[:10]
-
-
-def _prefix_ids(svg: str, uid: str) -> str:
-    """Make the ids of a picture its own, since many share one page."""
-    svg = re.sub(r'\bid="', f'id="{uid}-', svg)
-    svg = re.sub(r'href="#', f'href="#{uid}-', svg)
-    return svg.replace("url(#", f"url(#{uid}-")
 
 
 def _title_html(title: str) -> str:

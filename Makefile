@@ -1,0 +1,52 @@
+# The commands of the course. `make book` and `make test` are the two that matter.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+SITE := _build/html
+export LMCOURSE_STRICT := 1
+
+.PHONY: help setup book serve lab test check bench clean
+
+help:
+	@echo "make book    set up, execute the chapters, build the site"
+	@echo "make test    prove that everything holds (a few minutes)"
+	@echo "make check   lint, types, architecture and unit tests (under a minute)"
+	@echo "make lab     open the chapters in JupyterLab"
+	@echo "make serve   serve the built site on this machine"
+	@echo "make bench   time the package against others, side by side"
+	@echo "make clean   remove what was built; keep the environment"
+
+setup: $(VENV)/ready
+
+$(VENV)/ready: requirements.txt pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --requirement requirements.txt
+	$(BIN)/python -m pip install --quiet --no-deps --editable .
+	@touch $@
+
+book: setup
+	$(BIN)/jupyter-book build . --toc book/_toc.yml -W -n --keep-going
+	@echo "The book is at $(CURDIR)/$(SITE)/index.html"
+
+serve: book
+	$(BIN)/python -m http.server --directory $(SITE) --bind 127.0.0.1 8000
+
+lab: setup
+	LMCOURSE_STRICT= $(BIN)/jupyter lab --notebook-dir=chapters
+
+test: setup
+	$(BIN)/python tests/suite.py
+
+check: setup
+	$(BIN)/python tests/suite.py check
+
+bench: $(VENV)-bench/ready
+	$(VENV)-bench/bin/python -m pytest bench
+
+$(VENV)-bench/ready: pyproject.toml
+	@test -x $(VENV)-bench/bin/python || $(PYTHON) -m venv $(VENV)-bench
+	$(VENV)-bench/bin/python -m pip install --quiet --editable '.[bench]'
+	@touch $@
+
+clean:
+	rm -rf _build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

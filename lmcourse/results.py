@@ -1,0 +1,217 @@
+"""Stored results: computations that take more than a few seconds, kept with where they came from.
+
+A result is *fresh* while the inputs, the seed and the import closure of the function that computed it are
+what they were. A strict build (``LMCOURSE_STRICT=1``) refuses one that is stale, unless it needs a GPU that
+this machine does not have: it is then shown with its `note`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import importlib
+import inspect
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lmcourse.closure import PACKAGE, closure_hash
+from lmcourse.folders import results_folder
+from lmcourse.machine import gpu_name, processor_name, versions
+from lmcourse.profiles import profile
+from lmcourse.provenance import Provenance, Result, ResultError, read_result, write_result
+
+Compute = Callable[..., Mapping[str, Any]]
+
+
+def stored(
+    name: str,
+    compute: Compute,
+    *,
+    seed: int,
+    inputs: Mapping[str, Any] | None = None,
+    needs_gpu: bool = False,
+    folder: Path | None = None,
+) -> Result:
+    """Return a stored result, computing it if it is missing or stale.
+
+    Parameters
+    ----------
+    name
+        Lower-case words joined by hyphens. Every profile has a file of its own.
+    compute
+        A function of a module, called as ``compute(seed=seed, **inputs)``. It returns a dictionary of
+        numbers, strings, lists (kept as JSON) and arrays (kept as npz).
+    seed
+        Passed to `compute`.
+    inputs
+        The other arguments; JSON values.
+    needs_gpu
+        If the computation needs a GPU. A stale one is then returned as it is where there is none.
+    folder
+        Where results are kept; `lmcourse.folders.results_folder()` by default.
+
+    Raises
+    ------
+    ResultError
+        If the stored file is damaged; in a strict build (``LMCOURSE_STRICT=1``), if it is stale and this
+        machine could compute it again; if a GPU is needed, there is none and nothing is stored.
+    TypeError
+        If `compute` is not a function of a module, or returns something else than the above.
+    """
+    inputs = dict(inputs or {})
+    path = _path(name, folder)
+    function = _function_name(compute)
+    possible = not needs_gpu or gpu_name() is not None
+    if path.is_file():
+        result = read_result(path)
+        stale = _why_stale(result.provenance, function, inputs, seed)
+        if not stale or not possible:
+            return Result(name, result.values, result.arrays, result.provenance, stale)
+        if strict():
+            raise ResultError(
+                f"result {name!r} is stale: {stale}. Run: lmcourse results refresh {name} "
+                f"(profile {profile()}), and look at what changed"
+            )
+    elif not possible:
+        raise ResultError(f"result {name!r} is not stored for profile {profile()!r} and needs a GPU")
+    result = _compute(name, compute, function, inputs, seed, needs_gpu)
+    if not strict():
+        write_result(path, result)
+    return result
+
+
+def load(name: str, folder: Path | None = None) -> Result:
+    """Return a stored result of the profile in force, and whether it is fresh.
+
+    Raises
+    ------
+    ResultError
+        If it is missing, cut short or edited.
+    """
+    result = read_result(_path(name, folder))
+    p = result.provenance
+    stale = _why_stale(p, p.function, p.inputs, p.seed)
+    return Result(name, result.values, result.arrays, p, stale)
+
+
+def refresh(name: str, folder: Path | None = None) -> Result:
+    """Compute a stored result again, with the function, inputs and seed that its file names.
+
+    Raises
+    ------
+    ResultError
+        If it is missing or damaged, if its function is gone, or if it needs a GPU and there is none.
+    """
+    path = _path(name, folder)
+    p = read_result(path).provenance
+    if p.needs_gpu and gpu_name() is None:
+        raise ResultError(f"result {name!r} needs a GPU and this machine shows none")
+    module, _, attribute = p.function.partition(":")
+    try:
+        compute = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise ResultError(f"result {name!r} was computed by {p.function}, which is gone: {error}") from None
+    result = _compute(name, compute, p.function, p.inputs, p.seed, p.needs_gpu)
+    write_result(path, result)
+    return result
+
+
+def names(folder: Path | None = None) -> list[str]:
+    """Return the names of the results stored for the profile in force, sorted."""
+    suffix = f".{profile()}.json"
+    return sorted(p.name.removesuffix(suffix) for p in (folder or results_folder()).glob(f"*{suffix}"))
+
+
+def stale(folder: Path | None = None) -> dict[str, str]:
+    """Return the results that are stale although this machine could compute them again, with the reason.
+
+    Raises
+    ------
+    ResultError
+        If a file is damaged.
+    """
+    found = {}
+    for name in names(folder):
+        result = load(name, folder)
+        if result.stale and (not result.provenance.needs_gpu or gpu_name() is not None):
+            found[name] = result.stale
+    return found
+
+
+def strict() -> bool:
+    """Whether stale results are errors, as in a strict build (``LMCOURSE_STRICT=1``)."""
+    return os.environ.get("LMCOURSE_STRICT", "") not in ("", "0")
+
+
+def _path(name: str, folder: Path | None) -> Path:
+    if not name or not all(c.isascii() and (c.isalnum() or c == "-") for c in name):
+        raise ValueError(f"a result's name is letters, digits and hyphens, got {name!r}")
+    return (folder or results_folder()) / f"{name}.{profile()}.json"
+
+
+def _function_name(compute: Compute) -> str:
+    module = getattr(compute, "__module__", None)
+    name = getattr(compute, "__qualname__", "<")
+    if module in (None, "__main__") or "<" in name:
+        raise TypeError(f"a stored result is computed by a function of a module, got {compute!r} of {module}")
+    return f"{module}:{name}"
+
+
+def _closure(function: str) -> str:
+    """Hash the modules of the package that `function` reaches, and its own file if it is outside."""
+    module = function.partition(":")[0]
+    if module.split(".")[0] == PACKAGE.name:
+        return closure_hash(f"import {module}")
+    source = inspect.getsource(importlib.import_module(module))
+    return hashlib.sha256((source + closure_hash(source)).encode()).hexdigest()
+
+
+def _why_stale(p: Provenance, function: str, inputs: Mapping[str, Any], seed: int) -> str:
+    """Say how what is asked for differs from what was computed; the empty string if it does not."""
+    if p.function != function:
+        return f"it was computed by {p.function}, not {function}"
+    if p.inputs != json.loads(json.dumps(dict(inputs))):
+        return f"the inputs were {p.inputs}, not {dict(inputs)}"
+    if p.seed != seed:
+        return f"the seed was {p.seed}, not {seed}"
+    try:
+        now = _closure(function)
+    except (ImportError, OSError) as error:
+        return f"its code cannot be found: {error}"
+    return "" if p.closure == now else f"the code that {function} uses has changed"
+
+
+def _compute(
+    name: str, compute: Compute, function: str, inputs: Mapping[str, Any], seed: int, needs_gpu: bool
+) -> Result:
+    start = time.perf_counter()
+    output = compute(seed=seed, **inputs)
+    seconds = time.perf_counter() - start
+    arrays = {key: value for key, value in output.items() if isinstance(value, np.ndarray)}
+    for key, array in arrays.items():
+        if array.dtype.hasobject:
+            raise TypeError(f"result {name!r}: array {key!r} holds Python objects; store numbers or strings")
+    rest = {key: value for key, value in output.items() if key not in arrays}
+    try:
+        values = json.loads(json.dumps(rest, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"result {name!r}: {error}; return finite numbers, strings, lists, arrays") from None
+    p = Provenance(
+        function=function,
+        inputs=json.loads(json.dumps(dict(inputs))),
+        seed=seed,
+        profile=profile(),
+        needs_gpu=needs_gpu,
+        device=(gpu_name() if needs_gpu else None) or processor_name(),
+        seconds=round(seconds, 3),
+        closure=_closure(function),
+        versions=versions(),
+        created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    )
+    return Result(name, values, arrays, p)

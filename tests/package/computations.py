@@ -1,0 +1,17 @@
+"""Computations for the tests of stored results."""
+
+import numpy as np
+
+
+def squares(seed, n):
+    """Return a few numbers and an array, different at every seed."""
+    array = np.random.default_rng(seed).normal(size=n)
+    return {"total": float(array.sum()), "names": ["a", "b"], "squares": array**2}
+
+
+def not_finite(seed):
+    return {"value": float("nan")}
+
+
+def objects(seed):
+    return {"array": np.array([{}], dtype=object)}

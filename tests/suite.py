@@ -1,0 +1,96 @@
+"""Run the whole suite in stages, and print how long each took beside its budget.
+
+    python tests/suite.py          everything (what `make test` runs)
+    python tests/suite.py check    lint, types, architecture and unit tests (what `make check` runs)
+
+The budgets are for two cores and for the finished course of sixteen chapters.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+BIN = Path(sys.executable).parent
+PYTEST = [sys.executable, "-m", "pytest", "-q", "--durations=3", "--durations-min=2"]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Commands that belong together, and the minutes that they may take in the finished course."""
+
+    name: str
+    minutes: float
+    commands: list[list[str]]
+    profile: str | None = None
+
+
+LINT = Stage(
+    "lint, types, architecture",
+    1,
+    [
+        [str(BIN / "ruff"), "check", "."],
+        [str(BIN / "ruff"), "format", "--check", "."],
+        [str(BIN / "mypy")],
+        [str(BIN / "lint-imports"), "--no-timing"],
+    ],
+)
+UNIT = Stage(
+    "unit and property tests", 4, [[*PYTEST, "-n", "2", "tests/core", "tests/package", "tests/oracles"]]
+)
+PYTHONS = Stage("core tests on other Pythons", 1, [[str(BIN / "tox"), "run", "-q"]])
+BOOK = Stage(
+    "strict build",
+    10,
+    [[str(BIN / "jupyter-book"), "build", ".", "--toc", "book/_toc.yml", "-W", "-n", "--keep-going", "-q"]],
+)
+NBVAL = Stage(
+    "notebooks, smoke profile",
+    2,
+    [[*PYTEST, "-n", "2", "--dist", "loadfile", "chapters", "--nbval-lax", "--nbval-current-env"]],
+    profile="smoke",
+)
+SITE = Stage("site, browser, tests of the tests", 4, [[*PYTEST, "tests/book"]])
+
+STAGES = {"all": [LINT, UNIT, PYTHONS, BOOK, NBVAL, SITE], "check": [LINT, UNIT]}
+
+
+def run(stage: Stage) -> tuple[float, bool]:
+    """Run a stage's commands; return the seconds and whether all succeeded."""
+    environment = os.environ | {
+        "LMCOURSE_STRICT": "1",
+        "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}",
+    }
+    if stage.profile:
+        environment["LMCOURSE_PROFILE"] = stage.profile
+    start = time.perf_counter()
+    ok = True
+    for command in stage.commands:
+        print(f"\n== {stage.name}: {Path(command[0]).name} {' '.join(command[1:])}", flush=True)
+        ok &= subprocess.run(command, cwd=ROOT, env=environment).returncode == 0
+    return time.perf_counter() - start, ok
+
+
+def main() -> int:
+    """Run the stages that the command line names."""
+    name = sys.argv[1] if len(sys.argv) > 1 else "all"
+    if name not in STAGES:
+        print(f"unknown stage set {name!r}; one of: {', '.join(STAGES)}", file=sys.stderr)
+        return 2
+    outcomes = [(stage, *run(stage)) for stage in STAGES[name]]
+    print(f"\n{'stage':36}{'seconds':>9}{'budget':>9}")
+    for stage, seconds, ok in outcomes:
+        over = "  over its budget" if seconds > 60 * stage.minutes else ""
+        print(f"{stage.name:36}{seconds:9.1f}{60 * stage.minutes:9.0f}  {'passed' if ok else 'FAILED'}{over}")
+    total = sum(seconds for _, seconds, _ in outcomes)
+    print(f"{'all':36}{total:9.1f}{60 * sum(s.minutes for s in STAGES[name]):9.0f}")
+    return 0 if all(ok for *_, ok in outcomes) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
