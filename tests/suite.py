@@ -37,7 +37,7 @@ LINT = Stage(
         [str(BIN / "ruff"), "check", "."],
         [str(BIN / "ruff"), "format", "--check", "."],
         [str(BIN / "mypy")],
-        [str(BIN / "lint-imports"), "--no-timing"],
+        [str(BIN / "lint-imports")],
     ],
 )
 UNIT = Stage(
@@ -69,7 +69,7 @@ NBVAL = Stage(
     ],
     profile="smoke",
 )
-SITE = Stage("site, browser, tests of the tests", 4, [[*PYTEST, "tests/book"]])
+SITE = Stage("site, browser, tests of the tests", 4, [[*PYTEST, "-n", "2", "tests/book"]])
 
 STAGES = {"all": [LINT, UNIT, PYTHONS, BOOK, NBVAL, SITE], "check": [LINT, UNIT]}
 
