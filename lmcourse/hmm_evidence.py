@@ -170,6 +170,6 @@ def _as_lengths(lengths: ArrayLike | None, n_sequences: int, n_positions: int) -
 
 
 def _divided_by_largest(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """All zeros become NaN, which the fast recursion carries on and the exact one resolves."""
     largest = values.max(axis=-1)
-    largest[largest == 0] = 1
     return values / largest[..., None], np.log(largest)

@@ -226,11 +226,13 @@ def test_a_source_ruled_out_by_hundreds_of_orders_of_magnitude_comes_back(n_agai
     np.testing.assert_allclose(hmm.masked_conditionals(model, [row])[0, :, 0], shown, atol=1e-11)
 
 
-def test_a_masked_conditional_may_depend_on_what_the_whole_sequence_rules_out():
+@pytest.mark.parametrize("backwards", [False, True])
+def test_a_masked_conditional_may_depend_on_what_the_whole_sequence_rules_out(backwards):
     """Source 1 cannot show symbol 2, so the whole sequence excludes it; without that symbol it wins."""
     model = HMM([0.5, 0.5], np.eye(2), [[0.9985, 0.001, 0.0005], [0.001, 0.999, 0.0]])
     row = [0] * 110 + [1] * 115 + [2] + [1] * 10
-    found = hmm.masked_conditionals(model, [row])[0]
+    found = hmm.masked_conditionals(model, [row[::-1] if backwards else row])[0]
+    found = found[::-1] if backwards else found
     np.testing.assert_allclose(found[225], model.emission[1], atol=1e-12)
     np.testing.assert_allclose(np.delete(found, 225, axis=0), [model.emission[0]] * 235, atol=1e-12)
 
@@ -271,6 +273,7 @@ def test_the_recursion_in_logarithms_agrees_with_the_fast_one(ask, monkeypatch):
     fast = ask(model, symbols, lengths=[20] * 8 + [3])
     monkeypatch.setattr(hmm_scaled, "SAFE_FIT", np.inf)
     monkeypatch.setattr(hmm_scaled, "FLOOR", 0.1)
+    monkeypatch.setattr(hmm, "CACHE", 4 * 8 * model.n_states)  # several blocks
     np.testing.assert_allclose(ask(model, symbols, lengths=[20] * 8 + [3]), fast, rtol=1e-12, atol=1e-13)
 
 
@@ -278,7 +281,8 @@ def test_the_recursion_in_logarithms_agrees_with_the_fast_one(ask, monkeypatch):
 
 
 @pytest.mark.parametrize("ask", [hmm.log_likelihood, hmm.filter_states, hmm.smooth_states])
-def test_impossible_sequences_are_named(ask):
+def test_impossible_sequences_are_named(ask, monkeypatch):
+    monkeypatch.setattr(hmm, "CACHE", 600 * 8 * 3)  # several blocks
     symbols = np.tile([0, 1, 2, 0, 1], (2500, 1))
     symbols[1700] = [0, 1, 2, 1, 1]
     symbols[2400] = 2
