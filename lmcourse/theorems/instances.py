@@ -102,6 +102,8 @@ def sample(rng: np.random.Generator) -> Instance:
         law = rng.dirichlet(np.full(2 * size, 10.0 ** rng.uniform(-1, 1))).reshape(size, 2)
         v = 10.0 ** rng.uniform(-2, 4) * rng.uniform(-1, 1, size=lang.n_words)
         model = _tilted(truth, 10.0 ** rng.uniform(-4, 0.5) * rng.standard_normal(truth.shape))
+        blur = rng.choice([0.0, 10.0 ** rng.uniform(-6, 0)])
+        model = (1 - blur) * model + blur / lang.n_words
         return _settle(build(_cover(law.sum(axis=1), rng), truth, model, law, v), rng)
     # Each label has half of the mass, and an optional last context belongs to the corpus alone.
     pairs, words = int(rng.integers(1, 4)), 2 * int(rng.integers(1, 4))
@@ -144,9 +146,9 @@ def vary(i: Instance, rng: np.random.Generator) -> Instance:
 
 
 def _displace(i: Instance, rng: np.random.Generator) -> Instance:
-    """Stretch, shift and turn the comparator: shifts leave its half-range alone, a wrong one pays the full slope.
+    """Stretch, shift and turn the comparator: a shift leaves its half-range alone, a wrong one pays most.
 
-    What hurts a classifier that is right is a model less sure than the truth; one that is wrong, a surer model.
+    A classifier that is right suffers from a model less sure than the truth; one that is wrong, from a surer.
     """
     truth, model, v = array(i, "truth"), array(i, "model"), 10.0 ** rng.uniform(0, 3) * array(i, "v")
     if rng.random() < 0.5:

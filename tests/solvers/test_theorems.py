@@ -23,7 +23,7 @@ FIRST = {
     "head-tuning",
 }
 
-# What the search must reach. The supremum is 1 for the first, the half-range and the sharp constant. For small
+# What the search must reach. The supremum is 1 for Pinsker, the half-range and the sharp constant. For small
 # errors and short margins the others use 1/2, 1/(2 sqrt(c log 2)) and 1/sqrt(8) of what they allow.
 REACHED = {
     "pinsker": 0.99,
