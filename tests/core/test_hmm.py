@@ -111,6 +111,9 @@ def test_types_of_input_make_no_difference(ask):
     for dtype in (np.int8, np.uint8, np.uint64):
         np.testing.assert_array_equal(ask(model, symbols.astype(dtype)), expected)
     np.testing.assert_array_equal(ask(model, np.asfortranarray(symbols)), expected)
+    many = draw_model(rng, 2, 256)
+    as_evidence = ask(many, evidence=many.emission.T[[[255]]])
+    np.testing.assert_array_equal(ask(many, np.array([[255]], dtype=np.uint8)), as_evidence)
     evidence = rng.random((2, 4, 3)).astype(np.float32)
     np.testing.assert_array_equal(ask(model, evidence=evidence), ask(model, evidence=evidence.astype(float)))
 
@@ -237,6 +240,16 @@ def test_a_masked_conditional_may_depend_on_what_the_whole_sequence_rules_out(ba
     np.testing.assert_allclose(np.delete(found, 225, axis=0), [model.emission[0]] * 235, atol=1e-12)
 
 
+def test_a_masked_conditional_may_hang_on_what_only_the_backward_pass_loses():
+    """The last symbols all but rule source 1 out, and symbol 2 does; without that, it wins after all."""
+    model = HMM([0.5, 0.5], np.eye(2), [[0.9985, 0.001, 0.0005], [0.001, 0.999, 0.0]])
+    row = [1] * 57 + [2] + [1] * 57 + [0] * 113
+    first, second = ([math.log(p) for p in source[:2]] for source in model.emission)
+    balance = 114 * (first[1] - second[1]) + 113 * (first[0] - second[0])
+    expected = expit([balance, -balance]) @ model.emission
+    np.testing.assert_allclose(hmm.masked_conditionals(model, [row])[0, 57], expected, atol=1e-11)
+
+
 def test_a_hundred_thousand_tokens(no_logarithms):
     rng = np.random.default_rng(8)
     model = hmm.random_hmm(4, 4, transition_temperature=0.1, emission_temperature=0.3, rng=rng)
@@ -317,6 +330,8 @@ def test_a_mask_prepended_can_make_a_sequence_impossible():
     with pytest.raises(ImpossibleSequenceError, match=r"sequence 1 .* up to position 0") as error:
         hmm.initial_posterior(model, [[1, 2], [0, 1]])
     assert (error.value.index, error.value.position) == (1, 0)
+    with pytest.raises(ImpossibleSequenceError, match="up to position 1 has"):
+        hmm.initial_posterior(model, [[1, 0]])
     np.testing.assert_array_equal(hmm.initial_posterior(model, [[1, 2]])[0], [1, 0, 0])
 
 
