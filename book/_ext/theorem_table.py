@@ -29,7 +29,13 @@ from lmcourse.profiles import choose, profile
 logger = logging.getLogger(__name__)
 
 KINDS = ("theorem", "proposition", "lemma", "corollary")
-HEAD = ("Statement", "Checked by", "Hypotheses, each with a counter-example", "In this build", "Used by")
+COLUMNS = {
+    "Statement": 26,
+    "Checker": 18,
+    "Hypotheses, each with a counter-example": 20,
+    "In this build": 22,
+    "Used by": 14,
+}
 
 
 class theorem_table(nodes.General, nodes.Element):  # type: ignore[misc]
@@ -120,10 +126,12 @@ def _table(builder: Builder, docname: str, checked: dict[str, dict[str, Any]]) -
         for label, name in by_label.items()
         if label not in statements
     ]
-    group = nodes.tgroup("", *(nodes.colspec(colwidth=1) for _ in HEAD), cols=len(HEAD))
-    group += nodes.thead("", nodes.row("", *(_entry(nodes.Text(text)) for text in HEAD)))
+    group = nodes.tgroup(
+        "", *(nodes.colspec(colwidth=width) for width in COLUMNS.values()), cols=len(COLUMNS)
+    )
+    group += nodes.thead("", nodes.row("", *(_entry(nodes.Text(text)) for text in COLUMNS)))
     group += nodes.tbody("", *rows)
-    return nodes.table("", group, classes=["theorem-table"])
+    return nodes.table("", group, classes=["theorem-table", "colwidths-given"])
 
 
 def _sort_key(env: BuildEnvironment, label: str) -> tuple[Any, ...]:
@@ -139,21 +147,22 @@ def _row(
     if label in getattr(env, "statements", {}):
         statement += [_link(builder, docname, label), nodes.Text(env.statements[label][2])]  # type: ignore[attr-defined]
     if name is None:
-        note = nodes.Text("the cells of its chapter")
+        note = nodes.Text("its chapter’s cells")
         return nodes.row(
             "", _entry(*statement), _entry(note), _entry(), _entry(), _entry(*_users(builder, docname, label))
         )
     theorem, outcome = theorems.get(name), checked[name]
-    statement.append(nodes.literal("", theorem.statement))
-    checker = nodes.literal("", f'theorems.check("{name}")')
+    if not statement:  # its chapter is not in the book: the conclusion in one line
+        statement.append(nodes.literal("", theorem.statement))
+    checker = nodes.literal("", name)
     hypotheses = nodes.Text("; ".join(h.replace("_", " ") for h in theorem.counterexamples))
     if not outcome["passed"]:
         logger.warning(
             "the check of %s fails: worst ratio %s", name, outcome["worst_ratio"], location=docname
         )
     text = (
-        f"{'holds' if outcome['passed'] else 'FAILS'} on {outcome['instances']} instances, worst ratio "
-        f"{outcome['worst_ratio']:.3g}, {outcome['informative']:.0%} informative, {outcome['seconds']:.1f} s"
+        f"{'holds' if outcome['passed'] else 'FAILS'} on {outcome['instances']} instances; worst ratio "
+        f"{outcome['worst_ratio']:.2g}; {outcome['informative']:.0%} informative"
     )
     return nodes.row(
         "",
