@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+try:
+    import typer
+except ModuleNotFoundError:
+    raise SystemExit('The command line needs more than the core: pip install "lmcourse[chapters]"') from None
 
 from lmcourse import __version__
 
