@@ -60,3 +60,7 @@ def refresh_results(
     for name in names or list(results.stale()):
         typer.echo(f"computing {name} ...")
         typer.echo(f"{name}: {results.refresh(name).note}")
+
+
+if __name__ == "__main__":
+    main()

@@ -85,7 +85,9 @@ def log_likelihood(
     if impossible not in ("raise", "-inf"):
         raise ValueError(f"impossible is {impossible!r}; it must be 'raise' or '-inf'")
     seen = as_evidence(hmm, symbols, evidence, lengths)
-    return _infer(hmm, seen, (), hmm_scaled.log_likelihood, hmm_logspace.log_likelihood, impossible == "raise")
+    return _infer(
+        hmm, seen, (), hmm_scaled.log_likelihood, hmm_logspace.log_likelihood, impossible == "raise"
+    )
 
 
 def filter_states(

@@ -88,14 +88,18 @@ class ScaledEvidence:
         return self._values.take(self._index[t], axis=0, out=self._row, mode="clip")
 
 
-def as_evidence(hmm: HMM, symbols: ArrayLike | None, evidence: ArrayLike | None, lengths: ArrayLike | None) -> Evidence:
+def as_evidence(
+    hmm: HMM, symbols: ArrayLike | None, evidence: ArrayLike | None, lengths: ArrayLike | None
+) -> Evidence:
     """Check the arguments that all inferences share; see `lmcourse.hmm` for what they are."""
     if (symbols is None) == (evidence is None):
         raise ValueError("give exactly one of symbols (N, T) and evidence (N, T, H)")
     if symbols is not None:
         given = np.asarray(symbols)
         if given.ndim != 2:
-            raise ValueError(f"symbols has shape {given.shape}, expected (N, T); for one sequence pass symbols[None]")
+            raise ValueError(
+                f"symbols has shape {given.shape}, expected (N, T); for one sequence pass symbols[None]"
+            )
         if given.dtype.kind not in "iu":
             raise ValueError(
                 f"symbols holds {given.dtype} values; give integers 0..{hmm.n_symbols - 1}, or {MASK} for a mask. "
@@ -104,7 +108,9 @@ def as_evidence(hmm: HMM, symbols: ArrayLike | None, evidence: ArrayLike | None,
     else:
         given = np.asarray(evidence)
         if given.ndim != 3 or given.shape[2] != hmm.n_states:
-            raise ValueError(f"evidence has shape {given.shape}, expected (N, T, {hmm.n_states}): a likelihood a state")
+            raise ValueError(
+                f"evidence has shape {given.shape}, expected (N, T, {hmm.n_states}): a likelihood a state"
+            )
         if given.dtype.kind not in "fiub":
             raise ValueError(f"evidence holds {given.dtype} values; give non-negative real numbers")
     n, length = given.shape[:2]
@@ -123,7 +129,9 @@ def as_evidence(hmm: HMM, symbols: ArrayLike | None, evidence: ArrayLike | None,
             wrong = ~((row >= 0) & (row < np.inf))
             if wrong.any():
                 t, h = np.argwhere(wrong)[0]
-                raise ValueError(f"evidence[{i}, {t}, {h}] is {row[t, h]}; likelihoods are finite and not negative")
+                raise ValueError(
+                    f"evidence[{i}, {t}, {h}] is {row[t, h]}; likelihoods are finite and not negative"
+                )
     table = np.vstack([np.ones((1, hmm.n_states)), hmm.emission.T])
     return Evidence(n_known, length, table, *((given, None) if symbols is not None else (None, given)))
 

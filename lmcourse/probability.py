@@ -195,7 +195,9 @@ def random_distribution(
 def _pair(p: ArrayLike, q: ArrayLike, axis: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     p, q = _along(p, axis, "p"), _along(q, axis, "q")
     if p.shape[-1] != q.shape[-1]:
-        raise ValueError(f"p has {p.shape[-1]} outcomes and q has {q.shape[-1]}; they must be over the same set")
+        raise ValueError(
+            f"p has {p.shape[-1]} outcomes and q has {q.shape[-1]}; they must be over the same set"
+        )
     return p, q
 
 

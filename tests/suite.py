@@ -52,7 +52,19 @@ BOOK = Stage(
 NBVAL = Stage(
     "notebooks, smoke profile",
     2,
-    [[*PYTEST, "-n", "2", "--dist", "loadfile", "chapters", "--nbval-lax", "--nbval-current-env"]],
+    [
+        [
+            *PYTEST,
+            "-n",
+            "2",
+            "--dist",
+            "loadfile",
+            "chapters",
+            "--nbval-lax",
+            "--nbval-current-env",
+            "--nbval-cell-timeout=300",
+        ]
+    ],
     profile="smoke",
 )
 SITE = Stage("site, browser, tests of the tests", 4, [[*PYTEST, "tests/book"]])

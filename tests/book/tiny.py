@@ -11,6 +11,7 @@ from pathlib import Path
 import nbformat
 
 ROOT = Path(__file__).parents[2]
+BIN = Path(sys.executable).parent
 
 
 def notebook(*cells: str) -> nbformat.NotebookNode:
@@ -50,12 +51,24 @@ class TinyCourse:
     def build(self, **environment: str) -> subprocess.CompletedProcess[str]:
         """Build it strictly, as `make book` does."""
         command = ["build", ".", "--toc", "book/_toc.yml", "-W", "-n", "--keep-going"]
+        return self._run([str(BIN / "jupyter-book"), *command], environment)
+
+    def run(self, *arguments: str, **environment: str) -> None:
+        """Run Python in it, with its copy of the package."""
+        result = self._run([sys.executable, *arguments], environment)
+        assert result.returncode == 0, result.stdout + result.stderr
+
+    def _run(self, command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+        variables = {
+            "PYTHONPATH": str(self.folder),
+            "LMCOURSE_STRICT": "1",
+            "LMCOURSE_PROFILE": "smoke",
+            "LMCOURSE_RESULTS": "",
+        }
         return subprocess.run(
-            [str(Path(sys.executable).parent / "jupyter-book"), *command],
+            command,
             cwd=self.folder,
-            env=os.environ
-            | {"PYTHONPATH": str(self.folder), "LMCOURSE_STRICT": "1", "LMCOURSE_PROFILE": "smoke"}
-            | environment,
+            env=os.environ | variables | environment,
             capture_output=True,
             text=True,
             encoding="utf-8",
