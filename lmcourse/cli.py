@@ -40,6 +40,29 @@ def doctor() -> None:
     raise typer.Exit(code=1 if problems else 0)
 
 
+@app.command("theorems")
+def check_theorems(
+    names: Annotated[list[str] | None, typer.Argument(help="Which; all if none is named.")] = None,
+    n: Annotated[int, typer.Option(help="Number of instances for each.")] = 200,
+    seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
+) -> None:
+    """Try to break the theorems; exit code 1 if one fails its check."""
+    from lmcourse import theorems
+
+    failed = []
+    typer.echo(f"{'theorem':24}{'':8}{'instances':>10}{'worst ratio':>13}{'informative':>13}{'seconds':>9}")
+    for name in names or theorems.names():
+        if name not in theorems.names():
+            raise typer.BadParameter(f"no theorem {name!r}; there are {', '.join(theorems.names())}")
+        r = theorems.check(name, n=n, seed=seed)
+        failed += [] if r.passed else [name]
+        typer.echo(
+            f"{name:24}{'passed' if r.passed else 'FAILED':8}{r.instances:10}{r.worst_ratio:13.4g}"
+            f"{r.informative:13.0%}{r.seconds:9.1f}"
+        )
+    raise typer.Exit(code=1 if failed else 0)
+
+
 @results_app.command("list")
 def list_results() -> None:
     """List the results stored for the profile in force, with where they come from."""

@@ -80,6 +80,8 @@ def test_random_languages_reach_the_extremes():
     drawn = [language.wild_language(rng) for _ in range(300)]
     assert any(lang.n_words == 1 for lang in drawn)
     assert any(lang.n_contexts == 1 for lang in drawn)
+    flat_with_zeros = [lang for lang in drawn if 0 in lang.truth and lang.truth[lang.truth > 0].min() > 0.02]
+    assert any((lang.truth > 0).sum() > 2 * lang.n_contexts for lang in flat_with_zeros)
     assert any(lang.truth.min(axis=1).max() < 1e-20 and lang.n_words > 2 for lang in drawn)
     assert any(0 < lang.contexts.min() < 1e-20 for lang in drawn)
     assert any(lang.n_words > 2 and np.abs(lang.truth - 1 / lang.n_words).max() < 0.1 for lang in drawn)

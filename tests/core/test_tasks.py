@@ -57,6 +57,12 @@ def test_coverage_is_the_largest_fraction(seed):
     assert np.any(p_language < (gamma * 1.001 + 1e-300) * p_task) or gamma == 1
 
 
+def test_accuracy_counts_a_score_of_zero_as_plus():
+    task = Task(np.array([[0.1, 0.2], [0.3, 0.4]]))
+    assert tasks.accuracy(np.eye(2), task, [0.0, -1e-9]) == pytest.approx(0.2 + 0.3)
+    assert tasks.accuracy(np.eye(2), task, [1e-9, 0.0]) == pytest.approx(0.2 + 0.4)
+
+
 def test_coverage_at_its_ends():
     assert tasks.coverage([0.5, 0.5], [0.5, 0.5]) == 1
     assert tasks.coverage([1.0, 0.0], [0.5, 0.5]) == 0

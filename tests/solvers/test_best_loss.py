@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from lmcourse import language, tasks
+from lmcourse.convex import LogisticProgram
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -56,6 +57,14 @@ def test_certificate_by_arithmetic(seed):
         dual += task.law[:, column] @ (-u * np.log(u) - (1 - u) * np.log1p(-u))
         mean += (task.law[:, column] * u * y) @ lang.truth
     assert dual - bound * np.abs(mean).sum() >= found.loss - found.gap - 1e-9
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_interior_point_method_hardly_needs_the_local_one(seed):
+    rng = np.random.default_rng(seed)
+    law = rng.dirichlet(np.ones(6))
+    program = LogisticProgram(rng.dirichlet(np.ones(4), size=6) * rng.choice([-1, 1], size=(6, 1)), law)
+    assert program._interior_point(5.0).gap < 1e-7
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -143,8 +143,11 @@ def test_the_runner_itself():
     assert not vacuous.passed
     with pytest.raises(RuntimeError, match="in_unit_interval"):
         theorems.run(dataclasses.replace(good, sample=lambda rng: {"x": 2.0}), n=5)
-    broken = dataclasses.replace(good, sides=lambda i: Sides(np.nan, 1.0, 0.0))
-    assert not theorems.run(broken, n=5).passed
+    for nan_above in (0.1, 0.9):
+        broken = dataclasses.replace(
+            good, sides=lambda i, at=nan_above: Sides(np.nan if i["x"] > at else i["x"], i["x"] + 1, 0.0)
+        )
+        assert not theorems.run(broken, n=50).passed
     with pytest.raises(ValueError, match="at least 1"):
         theorems.run(good, n=0)
 
