@@ -252,7 +252,7 @@ def _smallest_face(support: NDArray[np.bool_], vectors: Array) -> NDArray[np.boo
     return face
 
 
-def _newton(p: Array, vectors: Array, *, steps: int = 500) -> tuple[Array, Array]:
+def _newton(p: Array, vectors: Array) -> tuple[Array, Array]:
     """Fit ``theta`` so that the softmax law has the mean vector of ``p``, which lies inside the hull."""
     reference = int(p.argmax())
     offsets = vectors - vectors[:, [reference]]
@@ -260,7 +260,22 @@ def _newton(p: Array, vectors: Array, *, steps: int = 500) -> tuple[Array, Array
     basis, sizes, _ = np.linalg.svd(offsets, full_matrices=False)
     basis = basis[:, sizes > 1e-10 * max(float(sizes.max(initial=0.0)), 1e-300)]
     points = basis.T @ offsets
-    theta = np.zeros(len(points))
+    # From the uniform law, and if that leads astray from regressions of the log-probabilities.
+    seen = p > 0
+    odds = np.log(p[seen] / p[reference])
+    for power in (np.inf, 0.5, 1.0, 0.0):
+        theta = np.zeros(len(points))
+        if np.isfinite(power):
+            weights = p[seen] ** (power / 2)
+            theta = np.linalg.lstsq(points[:, seen].T * weights[:, None], odds * weights)[0]
+        theta, law, gradient = _climb(theta, p, points)
+        if np.all(np.abs(gradient) <= 1e-12 * np.abs(points).max(initial=0.0)):
+            return basis @ theta, law
+    raise RuntimeError("Newton's method did not match the moments: the word vectors are nearly dependent")
+
+
+def _climb(theta: Array, p: Array, points: Array, *, steps: int = 500) -> tuple[Array, Array, Array]:
+    """Newton's method with a line search from ``theta``: where it ends, the law there, the moments missed."""
     law = softmax_law(theta, points)
     # Differences from the likeliest word keep the gradient accurate when all other words are rare; what
     # rounding leaves is then small against the sizes of the terms that it sums.
@@ -289,9 +304,7 @@ def _newton(p: Array, vectors: Array, *, steps: int = 500) -> tuple[Array, Array
         if after == before or (after > before and np.all(np.abs(gradient) <= 1e-11 * noise)):
             break
         theta, law, gradient = theta + length * step, trial, trial_gradient
-    if np.any(np.abs(gradient) > 1e-12 * np.abs(points).max(initial=0.0)):
-        raise RuntimeError("Newton's method did not match the moments: the word vectors are nearly dependent")
-    return basis @ theta, law
+    return theta, law, gradient
 
 
 def _mismatch(theta: Array, points: Array, p: Array) -> float:

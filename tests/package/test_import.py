@@ -1,4 +1,4 @@
-"""Importing the package is quick and light."""
+"""Importing the package is quick and light, in processor time (a busy machine does not change it)."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ def in_new_process(code):
 
 
 def test_import_is_quick():
-    code = "import time; t = time.perf_counter(); import lmcourse; print(time.perf_counter() - t)"
+    code = "import time; t = time.process_time(); import lmcourse; print(time.process_time() - t)"
     assert min(float(in_new_process(code)) for _ in range(3)) < 0.5
 
 
@@ -19,12 +19,12 @@ def test_core_modules_import_nothing_heavy():
     """Every module but the command line, all together, in under half a second and without heavy packages."""
     code = f"""
 import importlib, pathlib, sys, time
-t = time.perf_counter()
+t = time.process_time()
 import lmcourse
 for path in pathlib.Path(lmcourse.__path__[0]).glob("*.py"):
     if path.stem not in ("cli", "__init__"):
         importlib.import_module("lmcourse." + path.stem)
-print(time.perf_counter() - t, [m for m in {HEAVY!r} if m in sys.modules])
+print(time.process_time() - t, [m for m in {HEAVY!r} if m in sys.modules])
 """
     outputs = [in_new_process(code).split(" ", 1) for _ in range(3)]
     assert min(float(seconds) for seconds, _ in outputs) < 0.5
