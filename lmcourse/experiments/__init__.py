@@ -1,1 +1,1 @@
-"""The experiments of the chapters that take more than a page's time, and how to run them on many processors."""
+"""Experiments that take more than a page's time, and how to run them on many processors."""

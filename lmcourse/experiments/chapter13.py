@@ -1,4 +1,4 @@
-"""Chapter 13: does a trained network become the formula, and what do heads and prompts make of it?
+"""Chapter 13: whether a trained network becomes the formula, and what heads and prompts make of it.
 
 One cell of the experiment is one language, one task and one way to predict; it is a function of its
 arguments alone, so cells can be computed anywhere, in any order.
@@ -7,7 +7,8 @@ arguments alone, so cells can be computed anywhere, in any order.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -15,15 +16,15 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
 
+from lmcourse.experiments.sweep import Outcome, Record
 from lmcourse.hmm import HMM, initial_posterior, random_hmm, sample
 from lmcourse.neural import probes
 from lmcourse.neural.bert import Bert
 from lmcourse.neural.gru import LeaveOneOutGRU
 from lmcourse.neural.heads import fit_adam, fit_logistic, majority_accuracy, one_hot_tokens
 from lmcourse.neural.model import MaskedModel, seeded
-from lmcourse.neural.training import Evaluation, Recipe, Training, evaluate, train
+from lmcourse.neural.training import Evaluation, Recipe, evaluate, train
 from lmcourse.tuning import downstream_task, exact_head
 
 N_SYMBOLS = 10
@@ -76,8 +77,12 @@ SIZES = {
         n_test=1000,
         prompt_tokens=(5,),
         prompt_epochs=10,
-        gru=Recipe(steps=60, batch=64, length=13, learning_rate=1e-2, evaluate_every=30, evaluation_sequences=1000),
-        bert=Recipe(steps=10, batch=16, length=18, learning_rate=3e-3, evaluate_every=10, evaluation_sequences=300),
+        gru=Recipe(
+            steps=60, batch=64, length=13, learning_rate=1e-2, evaluate_every=30, evaluation_sequences=1000
+        ),
+        bert=Recipe(
+            steps=10, batch=16, length=18, learning_rate=3e-3, evaluate_every=10, evaluation_sequences=300
+        ),
         bert_layers=1,
         bert_width=32,
         bert_heads=2,
@@ -143,13 +148,6 @@ class Problem(NamedTuple):
     test: Labelled
 
 
-class Outcome(NamedTuple):
-    """What a cell measured: numbers that its arguments determine, and speeds, which depend on the machine."""
-
-    numbers: dict[str, float]
-    speed: dict[str, float]
-
-
 def problem(states: int, seed: int, size: Size, setting: str = "teaching") -> Problem:
     """Draw a language and a task; the same for all methods.
 
@@ -213,7 +211,7 @@ def cell(
     setting : str
         A key of `TEMPERATURES`.
     checkpoints : Path, optional
-        Folder for checkpoints: an interrupted training then goes on where it was.
+        Folder in which each cell keeps a folder of checkpoints: an interrupted training then goes on.
     watch : callable, optional
         Called with each evaluation of the training.
 
@@ -222,16 +220,25 @@ def cell(
     Outcome
         Accuracies on the test sequences, between 0 and 1; divergences in nats.
     """
-    if method not in METHODS or size not in SIZES or setting not in TEMPERATURES:
-        raise ValueError(
-            f"method, size and setting are {method!r}, {size!r}, {setting!r}; they must be among {METHODS}, "
-            f"{tuple(SIZES)} and {tuple(TEMPERATURES)}"
-        )
-    with _one_thread():
+    check(method, size, setting)
+    if checkpoints is not None:
+        checkpoints = checkpoints / f"{states}_{seed}_{method}_{size}_{setting}"
+    with one_thread():
         given = problem(states, seed, SIZES[size], setting)
         if method == "exact":
             return Outcome(ceilings(given, seed), {})
         return _network(given, seed, method, SIZES[size], checkpoints, watch)
+
+
+def check(method: str, size: str, setting: str) -> None:
+    """Raise ValueError unless these are arguments that `cell` knows."""
+    for name, value, known in (
+        ("method", method, METHODS),
+        ("size", size, tuple(SIZES)),
+        ("setting", setting, tuple(TEMPERATURES)),
+    ):
+        if value not in known:
+            raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(known)}")
 
 
 def ceilings(given: Problem, seed: int) -> dict[str, float]:
@@ -297,27 +304,16 @@ def _network(
     model = build(method, size, seed, "cuda" if torch.cuda.is_available() else "cpu")
     recipe = size.bert if method == "bert" else size.gru
     if method == "untrained":
-        training = Training(
-            (
-                evaluate(
-                    model,
-                    given.hmm,
-                    n_sequences=recipe.evaluation_sequences,
-                    length=recipe.length,
-                    seed=seed,
-                ),
-            ),
-            False,
-            0.0,
-            0.0,
-        )
+        n_sequences = recipe.evaluation_sequences
+        last = evaluate(model, given.hmm, n_sequences=n_sequences, length=recipe.length, seed=seed)
+        speed = {}
     else:
         training = train(model, given.hmm, recipe, seed=seed, folder=checkpoints, watch=watch)
-    assert isinstance(model, nn.Module)
-    last = training.history[-1]._asdict()
-    numbers = {name: float(value) for name, value in last.items()} | adapt(model, given, seed, size)
-    speed = {"tokens_per_second": training.tokens_per_second, "peak_share": training.peak_share}
-    return Outcome(numbers, speed if training.tokens_per_second > 0 else {})
+        last = training.history[-1]
+        speed = {"tokens_per_second": training.tokens_per_second, "peak_share": training.peak_share}
+    numbers = {name: float(value) for name, value in last._asdict().items()}
+    numbers |= adapt(model, given, seed, size)
+    return Outcome(numbers, {name: value for name, value in speed.items() if math.isfinite(value)})
 
 
 def _exact_accuracy(hmm: HMM, prompt: probes.ExactPrompt, test: Labelled) -> float:
@@ -326,12 +322,60 @@ def _exact_accuracy(hmm: HMM, prompt: probes.ExactPrompt, test: Labelled) -> flo
     )
 
 
+class Curve(NamedTuple):
+    """A number against the number of states.
+
+    Attributes
+    ----------
+    states : ndarray of int, shape (K,)
+        Numbers of states, ascending.
+    mean, error : ndarray, shape (K,)
+        Mean over seeds, and the half-width of its 95 % interval by Student's t; infinite for one seed.
+    seeds : ndarray of int, shape (K,)
+        How many seeds there are.
+    """
+
+    states: NDArray[np.int64]
+    mean: NDArray[np.float64]
+    error: NDArray[np.float64]
+    seeds: NDArray[np.int64]
+
+
+def curve(records: Sequence[Record], method: str, number: str, setting: str = "teaching") -> Curve:
+    """Collect one number of one method from the cells of a sweep.
+
+    Raises
+    ------
+    ValueError
+        If no cell has it.
+    """
+    from scipy.special import stdtrit
+
+    found: dict[int, list[float]] = {}
+    for record in records:
+        if record.cell["method"] == method and record.cell["setting"] == setting and number in record.numbers:
+            found.setdefault(record.cell["states"], []).append(record.numbers[number])
+    if not found:
+        raise ValueError(f"no cell has {number!r} for method {method!r} in setting {setting!r}")
+    states = sorted(found)
+    seeds = np.array([len(found[s]) for s in states])
+    mean = np.array([np.mean(found[s]) for s in states])
+    error = [
+        float(stdtrit(n - 1, 0.975) * np.std(found[s], ddof=1) / np.sqrt(n)) if n > 1 else np.inf
+        for s, n in zip(states, seeds, strict=True)
+    ]
+    return Curve(np.array(states), mean, np.array(error), seeds)
+
+
 @contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
-    """One thread for torch: sums come in one order, and cells share a machine best that way."""
+def one_thread() -> Iterator[None]:
+    """Use one thread: sums then come in one order, and cells share a machine best that way."""
+    from threadpoolctl import threadpool_limits
+
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        yield
+        with threadpool_limits(1):
+            yield
     finally:
         torch.set_num_threads(before)

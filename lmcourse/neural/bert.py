@@ -45,7 +45,7 @@ class Bert(nn.Module):
         if n_symbols < 1:
             raise ValueError(f"n_symbols is {n_symbols}; it must be at least 1")
         if width % heads:
-            raise ValueError(f"width is {width} and heads is {heads}; the first must be a multiple of the second")
+            raise ValueError(f"width is {width}, which must be a multiple of heads, {heads}")
         if not 0 < mask_probability < 1:
             raise ValueError(f"mask_probability is {mask_probability}; it must be between 0 and 1")
         from transformers import BertConfig, BertForMaskedLM
@@ -70,7 +70,7 @@ class Bert(nn.Module):
         self.output: Any = whole.cls
 
     def forward(self, ids: Tensor, prompt: Tensor | None = None) -> Tensor:
-        """Last hidden state at every position of prompt and `ids` (N, T), where the mask is X: (N, P + T, d)."""
+        """Last hidden states, (N, P + T, d), of a prompt and `ids` (N, T), where the mask is X."""
         embedded = self.encoder.embeddings.word_embeddings(ids)
         if prompt is not None:
             embedded = torch.cat([prompt.to(embedded.dtype).expand(len(ids), -1, -1), embedded], dim=1)
@@ -100,7 +100,7 @@ class Bert(nn.Module):
         return self._logits(hidden[rows, positions])
 
     def context(self, symbols: Tensor) -> Tensor:
-        """The sequences with the mask prepended, (N, 1 + T)."""
+        """Prepend the mask to the sequences, (N, 1 + T)."""
         check_symbols(symbols, self.n_symbols, mask=True)
         return functional.pad(self._ids(symbols), (1, 0), value=self.n_symbols)
 
@@ -109,14 +109,14 @@ class Bert(nn.Module):
         return self._logits(self._read(context, prompt)[:, 0 if prompt is None else len(prompt)])
 
     def start_prompt(self, n_tokens: int, generator: torch.Generator) -> Tensor:
-        """Copies of the mask's embedding: tokens that say nothing, which the network has learned to ignore."""
+        """Copy the mask's embedding: a token that says nothing, as the network has learned."""
         mask: Tensor = self.encoder.embeddings.word_embeddings.weight[self.n_symbols]
         return mask.detach().repeat(n_tokens, 1)
 
     def training_flops(self, length: int) -> float:
         """Three times the forward pass: two per parameter of the layers, and the attention itself."""
         layers = self.encoder.encoder.layer
-        parameters = sum(p.numel() for p in layers.parameters())
+        parameters = int(sum(p.numel() for p in layers.parameters()))
         return 6.0 * parameters + 12.0 * len(layers) * self.width * length
 
     def _ids(self, symbols: Tensor) -> Tensor:

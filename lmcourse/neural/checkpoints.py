@@ -64,7 +64,7 @@ def read_checkpoint(folder: Path) -> tuple[int, dict[str, Any], dict[str, Tensor
         step, record, path = int(state["step"]), dict(state["record"]), folder / state["tensors"]
         digest = state["sha256"]
     except FileNotFoundError:
-        raise CheckpointError(f"there is no checkpoint in {folder}: train first, or correct the path") from None
+        raise CheckpointError(f"no checkpoint is in {folder}: train first, or correct the path") from None
     except (ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{folder / STATE} is damaged ({error}); {advice}") from None
     if not path.is_file():

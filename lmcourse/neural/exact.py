@@ -58,7 +58,8 @@ def likelihoods(law: Law, symbols: Tensor) -> Tensor:
     if bool(wrong.any()):
         where = wrong.nonzero()[0].tolist()
         raise ValueError(
-            f"symbols{where} is {int(symbols[tuple(where)])}; symbols are 0..{n_symbols - 1}, or {MASK} for a mask"
+            f"symbols{where} is {int(symbols[tuple(where)])}; symbols are 0..{n_symbols - 1}, "
+            f"or {MASK} for a mask"
         )
     table = torch.cat([torch.ones_like(law.emission[:, :1]), law.emission], dim=1).T
     return table[symbols.long() + 1]

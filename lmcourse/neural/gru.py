@@ -39,7 +39,9 @@ class LeaveOneOutGRU(nn.Module):
         self.embedding = nn.Embedding(n_symbols, width)
         self.from_left = nn.GRU(width, width, batch_first=True)
         self.from_right = nn.GRU(width, width, batch_first=True)
-        self.output = nn.Sequential(nn.Linear(3 * width, 2 * width), nn.GELU(), nn.Linear(2 * width, n_symbols))
+        self.output = nn.Sequential(
+            nn.Linear(3 * width, 2 * width), nn.GELU(), nn.Linear(2 * width, n_symbols)
+        )
 
     def logits(self, symbols: Tensor, prompt: Tensor | None = None) -> Tensor:
         """Prediction at every position from all others, (N, T, X)."""

@@ -27,7 +27,7 @@ class Head(NamedTuple):
         return float(((x @ self.weight + self.bias >= 0) == y).mean())
 
 
-def fit_logistic(features: ArrayLike, labels: ArrayLike, *, penalty: float = 1e-6) -> Head:
+def fit_logistic(features: ArrayLike, labels: ArrayLike, *, penalty: float = 0.0) -> Head:
     """Logistic regression by L-BFGS.
 
     Parameters
@@ -37,8 +37,8 @@ def fit_logistic(features: ArrayLike, labels: ArrayLike, *, penalty: float = 1e-
     labels : array_like, shape (N,)
         Each 0 or 1.
     penalty : float
-        Of half the squared norm of the standardised weights, against the mean loss. A trace of it keeps the
-        weights finite where the classes can be separated.
+        Of half the squared norm of the standardised weights, against the mean loss. None by default: exact
+        predictions can often be separated, by weights so large that even a trace of a penalty forbids them.
 
     Returns
     -------
@@ -61,7 +61,7 @@ def fit_logistic(features: ArrayLike, labels: ArrayLike, *, penalty: float = 1e-
         gradient[:-1] += penalty * w[:-1]
         return float(loss), gradient
 
-    options = {"maxiter": 2000, "maxcor": 20, "ftol": 1e-12, "gtol": 1e-8}
+    options = {"maxiter": 2000, "maxcor": 20, "ftol": 1e-14, "gtol": 1e-9}
     w = minimize(objective, np.zeros(z.shape[1]), jac=True, method="L-BFGS-B", options=options).x
     weight = w[:-1] / scale
     return Head(weight, float(w[-1] - centre @ weight))
@@ -91,7 +91,7 @@ def fit_adam(
     rates = linear_schedule(optimizer, warmup, total)
     shuffle = generator(seed)
     for _ in range(epochs):
-        for rows in torch.randperm(len(x), generator=shuffle).split(batch):
+        for rows in torch.split(torch.randperm(len(x), generator=shuffle), batch):
             loss = functional.binary_cross_entropy_with_logits(inputs[rows] @ weight + bias, targets[rows])
             optimizer.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
@@ -113,13 +113,13 @@ def linear_schedule(
 
 
 def majority_accuracy(train_labels: ArrayLike, test_labels: ArrayLike) -> float:
-    """Share of test labels that are the commoner training label: what a classifier that looks at nothing gets."""
+    """Accuracy of always saying the commoner training label, as one can without looking."""
     common = int(np.mean(np.asarray(train_labels)) >= 0.5)
     return float((np.asarray(test_labels) == common).mean())
 
 
 def one_hot_tokens(symbols: ArrayLike, n_symbols: int, n_tokens: int = 8) -> Array:
-    """The first symbols of each sequence as indicators, (N, n_tokens * X): features that need no language model."""
+    """Mark the first symbols by indicators, (N, n_tokens * X): features without a language model."""
     first = np.asarray(symbols)[:, :n_tokens]
     return np.asarray(np.eye(n_symbols)[first].reshape(len(first), -1))
 
@@ -129,8 +129,8 @@ def check_data(features: ArrayLike, labels: ArrayLike) -> tuple[Array, Labels]:
     x, y = np.asarray(features, dtype=np.float64), np.asarray(labels)
     if x.ndim != 2 or y.shape != (len(x),):
         raise ValueError(
-            f"features have shape {x.shape} and labels {y.shape}; expected (N, X) and (N,), a row and a label "
-            "for each example"
+            f"features have shape {x.shape} and labels {y.shape}; expected (N, X) and (N,), a row "
+            "and a label for each example"
         )
     if not np.isfinite(x).all():
         i, j = np.argwhere(~np.isfinite(x))[0]

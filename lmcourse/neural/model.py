@@ -60,7 +60,7 @@ def mask_log_probabilities(
     with torch.no_grad():
         parts = [
             model.mask_logits(model.context(part), prompt).double().log_softmax(-1)
-            for part in symbols.split(chunk)
+            for part in torch.split(symbols, chunk)
         ]
     return torch.cat(parts)
 
@@ -90,5 +90,5 @@ def check_prompt(prompt: Tensor | None, width: int) -> None:
 
 
 def n_parameters(model: nn.Module) -> int:
-    """Number of trained parameters."""
+    """Count the trained parameters."""
     return sum(parameter.numel() for parameter in model.parameters())

@@ -1,4 +1,4 @@
-"""Adapting a frozen masked model to a task: a head, or a prompt with a head; and the best that exact inference can do."""
+"""Adapting a frozen masked model by a prompt with a head, and the best that exact inference can do."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Symbols = NDArray[np.int64]
 
 
 def mask_predictions(model: MaskedModel, symbols: ArrayLike, prompt: Tensor | None = None) -> Array:
-    """Predictions `G_0` of a model at a mask prepended to each sequence, after a prompt if there is one: (N, X)."""
+    """Predictions `G_0` at a mask prepended to each sequence, after a prompt if there is one: (N, X)."""
     assert isinstance(model, nn.Module)
     device = next(model.parameters()).device
     tensor = torch.as_tensor(np.asarray(symbols), device=device)
@@ -38,7 +38,8 @@ class PromptFit(NamedTuple):
     head : Head
         Logistic regression on the prompted predictions.
     validation : tuple of float
-        Accuracies on the validation sequences, at the start and after each check; the prompt is the best one's.
+        Accuracies on the validation sequences, at the start and at each check; the prompt is the best
+        one's.
     """
 
     prompt: Tensor
@@ -95,7 +96,7 @@ def tune_prompt(
     model.eval()
     try:
         with torch.no_grad():
-            parts = torch.as_tensor(x, device=device).split(1024)
+            parts = torch.split(torch.as_tensor(x, device=device), 1024)
             context = torch.cat([model.context(part) for part in parts])
         targets = torch.as_tensor(y, device=device).float()
         prompt = model.start_prompt(n_tokens, generator(seed, 0)).to(device).requires_grad_()
@@ -121,7 +122,7 @@ def tune_prompt(
 
         checks = [check()]
         for epoch in range(1, epochs + 1):
-            for rows in torch.randperm(len(x), generator=shuffle).to(device).split(batch):
+            for rows in torch.split(torch.randperm(len(x), generator=shuffle).to(device), batch):
                 predicted = model.mask_logits(context[rows], prompt).softmax(-1)
                 score = ((predicted - centre) / scale) @ weight + bias
                 loss = functional.binary_cross_entropy_with_logits(score, targets[rows])

@@ -8,7 +8,7 @@ import torch
 
 
 def peak_flops(device: torch.device | str = "cpu", *, bf16: bool = False, seconds: float = 0.1) -> float:
-    """Floating-point operations per second of the largest matrix product that is worth timing: the peak in practice.
+    """Floating-point operations per second of a large matrix product: the peak in practice.
 
     Parameters
     ----------

@@ -10,8 +10,8 @@ from lmcourse.neural.exact import Law
 
 
 def generator(seed: int, *stream: int, device: torch.device | str = "cpu") -> torch.Generator:
-    """Random generator of one stream of a seed: streams are independent, and each starts the same every time."""
-    state = int(np.random.SeedSequence([seed, *stream]).generate_state(1)[0])
+    """Start the random generator of one of the independent streams of a seed."""
+    state = int(np.random.SeedSequence(seed, spawn_key=stream).generate_state(1)[0])
     return torch.Generator(device).manual_seed(state)
 
 
@@ -43,4 +43,5 @@ def sample_symbols(law: Law, n_sequences: int, length: int, generator: torch.Gen
     for t in range(1, length):
         state = (move[:, t] > step[state]).sum(-1)
         states.append(state)
-    return (show > emit[torch.stack(states, dim=1)]).sum(-1)
+    symbols: Tensor = (show > emit[torch.stack(states, dim=1)]).sum(-1)
+    return symbols

@@ -254,7 +254,7 @@ def hmm_hash(hmm: HMM) -> str:
 
 
 class _TestText:
-    """Text for evaluation, with the exact conditionals at one position of each sequence and at a mask before it."""
+    """Text for evaluation, with the exact predictions at one position of each sequence and at a mask."""
 
     def __init__(self, hmm: HMM, recipe: Recipe, seed: int, device: torch.device) -> None:
         n, length = recipe.evaluation_sequences, recipe.length
@@ -274,11 +274,13 @@ class _TestText:
         with torch.no_grad():
             parts = [
                 model.blank_logits(symbols, positions).double().log_softmax(-1).cpu()
-                for symbols, positions in zip(self.symbols.split(512), self.positions.split(512), strict=True)
+                for symbols, positions in zip(
+                    torch.split(self.symbols, 512), torch.split(self.positions, 512), strict=True
+                )
             ]
         predicted = torch.cat(parts)
         if not bool(predicted.isfinite().all()):
-            raise TrainingError(f"the model's predictions are not finite after {step} steps: its weights diverged")
+            raise TrainingError(f"the model's predictions are not finite after {step} steps: it diverged")
         kl, kl_error = _mean(_kl(self.exact, predicted))
         mask_kl, mask_kl_error = kl, kl_error
         if self.rest is not None:
@@ -316,8 +318,8 @@ def _resume(
     for name, wanted in run.items():
         if record.get(name) != wanted:
             raise CheckpointError(
-                f"the checkpoint in {folder} is of another run: its {name} is {record.get(name)}, not {wanted}; "
-                "use another folder, or delete this one"
+                f"the checkpoint in {folder} is of another run: its {name} is {record.get(name)}, "
+                f"not {wanted}; use another folder, or delete this one"
             )
     checkpoints.put_weights(model, tensors, folder)
     checkpoints.put_optimizer(optimizer, tensors)
@@ -326,12 +328,21 @@ def _resume(
 
 def _bar(total: int, done: int) -> Any:
     """Progress bar, on a terminal or in a notebook that somebody is running; silent in pages and logs."""
-    from tqdm.auto import tqdm
+    notebook = _in_notebook() and not strict()
+    if notebook:
+        from tqdm.notebook import tqdm
+    else:
+        from tqdm.std import tqdm
+    live = notebook or sys.stderr.isatty()
+    return tqdm(total=total, initial=done, unit="step", leave=False, disable=not live)
 
-    live_notebook = "ipykernel" in sys.modules and not strict()
-    return tqdm(
-        total=total, initial=done, unit="step", leave=False, disable=not (sys.stderr.isatty() or live_notebook)
-    )
+
+def _in_notebook() -> bool:
+    if "IPython" not in sys.modules:
+        return False
+    from IPython.core.getipython import get_ipython
+
+    return hasattr(get_ipython(), "kernel")
 
 
 @contextlib.contextmanager
