@@ -47,6 +47,8 @@ class Size:
         Lengths of the prompts that are tuned, each on its own.
     prompt_epochs : int
         Epochs of prompt tuning.
+    exact_starts, exact_steps : int
+        Of the search for the best prompt of the exact model.
     gru, bert : Recipe
         How the models are trained.
     bert_layers, bert_width, bert_heads : int
@@ -61,6 +63,8 @@ class Size:
     n_test: int
     prompt_tokens: tuple[int, ...]
     prompt_epochs: int
+    exact_starts: int
+    exact_steps: int
     gru: Recipe
     bert: Recipe
     bert_layers: int
@@ -77,6 +81,8 @@ SIZES = {
         n_test=1000,
         prompt_tokens=(5,),
         prompt_epochs=10,
+        exact_starts=1,
+        exact_steps=50,
         gru=Recipe(
             steps=60, batch=64, length=13, learning_rate=1e-2, evaluate_every=30, evaluation_sequences=1000
         ),
@@ -95,6 +101,8 @@ SIZES = {
         n_test=2000,
         prompt_tokens=(20, 5),
         prompt_epochs=60,
+        exact_starts=4,
+        exact_steps=300,
         gru=Recipe(steps=600, batch=128, length=25, learning_rate=8e-3, evaluate_every=100),
         bert=Recipe(steps=1500, batch=128, length=30, learning_rate=2e-3, warmup=100, evaluate_every=250),
         bert_layers=2,
@@ -110,6 +118,8 @@ SIZES = {
         n_test=1000,
         prompt_tokens=(20, 5),
         prompt_epochs=30,
+        exact_starts=4,
+        exact_steps=300,
         gru=Recipe(steps=3000, batch=512, length=129, learning_rate=4e-3, evaluate_every=500, patience=5),
         bert=Recipe(
             steps=6000,
@@ -226,7 +236,7 @@ def cell(
     with one_thread():
         given = problem(states, seed, SIZES[size], setting)
         if method == "exact":
-            return Outcome(ceilings(given, seed), {})
+            return Outcome(ceilings(given, seed, SIZES[size]), {})
         return _network(given, seed, method, SIZES[size], checkpoints, watch)
 
 
@@ -241,7 +251,7 @@ def check(method: str, size: str, setting: str) -> None:
             raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(known)}")
 
 
-def ceilings(given: Problem, seed: int) -> dict[str, float]:
+def ceilings(given: Problem, seed: int, size: Size) -> dict[str, float]:
     """Accuracies by exact inference, and of controls that need no network, on the test sequences.
 
     ``head_formula`` is the head of the theorem, computed in float64; ``head`` is fitted on exact `G_0`;
@@ -253,7 +263,7 @@ def ceilings(given: Problem, seed: int) -> dict[str, float]:
     exact_train, exact_test = train_set.posteriors @ hmm.emission, test.posteriors @ hmm.emission
     formula = exact_test @ exact_head(hmm.emission, mu) >= 0
     point = probes.point_prompts(hmm, *data)[0]
-    best = probes.best_exact_prompt(hmm, *data, seed=seed)
+    best = probes.best_exact_prompt(hmm, *data, seed=seed, n_starts=size.exact_starts, steps=size.exact_steps)
     tokens = fit_logistic(one_hot_tokens(train_set.symbols, hmm.n_symbols), train_set.labels, penalty=1e-4)
     return {
         "head_formula": float((formula == test.labels).mean()),

@@ -123,7 +123,9 @@ def tune_prompt(
         checks = [check()]
         for epoch in range(1, epochs + 1):
             for rows in torch.split(torch.randperm(len(x), generator=shuffle).to(device), batch):
-                predicted = model.mask_logits(context[rows], prompt).softmax(-1)
+                with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+                    logits = model.mask_logits(context[rows], prompt)
+                predicted = logits.float().softmax(-1)
                 score = ((predicted - centre) / scale) @ weight + bias
                 loss = functional.binary_cross_entropy_with_logits(score, targets[rows])
                 optimizer.zero_grad(set_to_none=True)

@@ -1,4 +1,4 @@
-"""Exact inference on tensors: against the NumPy implementation, and its gradients against finite differences."""
+"""Exact inference on tensors: against NumPy's, and its gradients against finite differences."""
 
 import numpy as np
 import pytest

@@ -65,7 +65,7 @@ def test_blanks_are_what_all_positions_say(symbols):
 
 
 def test_the_prepended_mask_is_a_first_position(symbols):
-    """`G_0` of a sequence is the prediction at the first position of the longer one, whatever stands there."""
+    """`G_0` of a sequence is the prediction at the first position of the longer one."""
     for build in MODELS.values():
         model = seeded(0, build).eval()
         longer = torch.cat([torch.zeros(6, 1, dtype=torch.long), symbols], dim=1)
@@ -172,8 +172,8 @@ def test_wrong_prompts_and_sizes(model, symbols):
     for wrong in (torch.zeros(8), torch.zeros(2, 9), torch.zeros(0, 8)):
         with pytest.raises(ValueError, match=r"expected \(P, 8\)"):
             model.mask_logits(model.context(symbols), wrong)
+    bert = seeded(0, MODELS["bert"])
     with pytest.raises(ValueError, match="max_length is 16"):
-        bert = seeded(0, MODELS["bert"])
         bert.mask_logits(bert.context(symbols), torch.zeros(9, 8))
     with pytest.raises(ValueError, match="knows no mask"):
         seeded(0, MODELS["gru"]).logits(torch.full((1, 2), reference.MASK))

@@ -133,12 +133,15 @@ def test_tuning_leaves_the_model_alone_and_repeats(build, data):
 
 
 def test_a_prompt_finds_what_only_a_prompt_can():
-    """A network that shows the label in place of something else as far as the state from the left is large."""
+    """The network shows the first symbol in place of the second as far as the state from the left is large."""
 
     class Gate(LeaveOneOutGRU):
+        def context(self, symbols):
+            return 2.0 * symbols[:, :2] - 1
+
         def _combine(self, left, right):
             gate = left.mean(-1).clamp(0, 1)
-            shown = torch.tanh(20 * right[:, 0]) * gate + torch.tanh(20 * right[:, 1]) * (1 - gate)
+            shown = right[:, 0] * gate + right[:, 1] * (1 - gate)
             return torch.stack([shown, torch.zeros_like(shown)], dim=1)
 
         def start_prompt(self, n_tokens, generator):
@@ -149,17 +152,13 @@ def test_a_prompt_finds_what_only_a_prompt_can():
         for p in model.from_left.parameters():
             p.zero_()
         model.from_left.weight_ih_l0[8:] = torch.eye(4)
-        model.from_right.bias_ih_l0.zero_()
-        model.from_right.bias_hh_l0.zero_()
-    symbols = np.random.default_rng(0).integers(0, 2, (400, 9))
-    with torch.no_grad():
-        state = model.context(torch.from_numpy(symbols))
-        centre = state.median(0).values
-        model.context = lambda x: super(Gate, model).context(x) - centre
-    labels = (state[:, 0] > centre[0]).numpy().astype(int)
+    symbols = np.random.default_rng(0).integers(0, 2, (400, 3))
+    labels = symbols[:, 0]
+    noise = np.random.default_rng(1).random(400) < 0.1  # so that no tiny gap tells the label at the start
+    labels = np.where(noise, 1 - labels, labels)
     arguments = (model, symbols[:300], labels[:300], symbols[300:], labels[300:])
     fit = probes.tune_prompt(
         *arguments, seed=0, n_tokens=3, epochs=20, batch=50, learning_rate=0.1, check_every=5
     )
     assert fit.validation[0] < 0.8
-    assert max(fit.validation) > 0.95
+    assert max(fit.validation) > 0.85

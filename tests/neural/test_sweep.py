@@ -1,4 +1,4 @@
-"""Sweeps: nothing runs twice, nothing is left half done, and a cluster that loses a worker changes nothing."""
+"""Sweeps: nothing runs twice, nothing is left half done, and losing a worker changes nothing."""
 
 import json
 import os

@@ -1,5 +1,6 @@
 """The training loop: it learns, it is deterministic, it resumes, and it says what is wrong."""
 
+import itertools
 import json
 
 import numpy as np
@@ -140,7 +141,7 @@ def test_schedule():
     rates = [recipe.rate(k) for k in range(10)]
     assert rates[:3] == [1.0, 2.0, 2.0]
     assert rates[6] == pytest.approx(1.0)
-    assert all(a > b for a, b in zip(rates[2:], rates[3:], strict=False))
+    assert all(a > b for a, b in itertools.pairwise(rates[2:]))
 
 
 def test_silent_when_nobody_watches(hmm, capfd):
