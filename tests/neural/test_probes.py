@@ -133,7 +133,7 @@ def test_tuning_leaves_the_model_alone_and_repeats(build, data):
 
 
 def test_a_prompt_finds_what_only_a_prompt_can():
-    """The network shows the first symbol in place of the second as far as the state from the left is large."""
+    """The network shows the first symbol in place of the second if the state from the left is large."""
 
     class Gate(LeaveOneOutGRU):
         def context(self, symbols):
