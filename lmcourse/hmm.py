@@ -1,20 +1,8 @@
 """Exact inference in hidden Markov models, for batches of sequences.
 
-All functions share their arguments:
-
-hmm : HMM
-    The law. Its `initial` is the law of the state at the first position given.
-symbols : array_like of int, shape (N, T)
-    Symbols 0..X-1, or `MASK` where nothing is known.
-evidence : array_like, shape (N, T, H)
-    In place of `symbols`: a likelihood for each state at each position, non-negative, on any scale. Ones are
-    a mask, `emission[:, x]` is the symbol `x`, anything else is a soft prompt.
-lengths : array_like of int, shape (N,), optional
-    Number of positions that count in each sequence; what stands beyond is ignored, and NaN in the result.
-
-They raise ValueError for arguments out of range, saying where, and `ImpossibleSequenceError` for evidence of
-probability zero. Results are float64, exact up to rounding at any length: sequences whose probabilities are
-too small for ordinary floating point are found and redone in logarithms.
+The law and its samples (`hmm_model`) are here too, so that this is the one module to import. Results are
+float64 and exact up to rounding, at any length: the fast recursion (`hmm_scaled`) answers, and the sequences
+whose probabilities are too small for it are found and redone in logarithms (`hmm_logspace`).
 """
 
 from __future__ import annotations
@@ -44,11 +32,12 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
-Scaled = Callable[[HMM, ScaledEvidence, Array, float], Array]
+Fast = Callable[[HMM, ScaledEvidence, Array, float], Array]
 Exact = Callable[[HMM, Array], Array]
 
-CACHE = 2**18  # bytes of one message of a block of sequences
-MEMORY = 2**25  # bytes of all messages of a block
+CACHE = 2**18  # bytes of one message for a block of sequences
+MEMORY = 2**25  # bytes of the messages at all positions for a block
+AGREEMENT = 1e-13  # between the two runs of the fast recursion
 
 
 class ImpossibleSequenceError(ValueError):
@@ -59,14 +48,21 @@ class ImpossibleSequenceError(ValueError):
     index : int
         The first such sequence.
     position : int
-        The first position at which the evidence so far has probability zero; for `masked_conditionals`, the
+        The first position at which the evidence so far has probability zero. From `masked_conditionals`, the
         first position whose *other* positions have probability zero together.
     """
 
-    def __init__(self, index: int, position: int, message: str) -> None:
-        super().__init__(message)
+    def __init__(self, index: int, position: int, reason: str) -> None:
+        super().__init__(index, position, reason)
         self.index = index
         self.position = position
+
+    def __str__(self) -> str:
+        return (
+            f"sequence {self.index} is impossible under the model: {self.args[2]} probability zero. "
+            "Mask or drop what is at fault, or use a model without zeros. "
+            "log_likelihood(..., impossible='-inf') finds all such sequences"
+        )
 
 
 def log_likelihood(
@@ -77,10 +73,32 @@ def log_likelihood(
     lengths: ArrayLike | None = None,
     impossible: Literal["raise", "-inf"] = "raise",
 ) -> Array:
-    """Log probability of each sequence, in nats: (N,).
+    """Log probability of each sequence.
 
-    `impossible="-inf"` returns minus infinity for a sequence of probability zero, in place of an error. With
-    `evidence` it is the logarithm of the expected product of the likelihoods.
+    Parameters
+    ----------
+    hmm : HMM
+        The law.
+    symbols : array_like of int, shape (N, T)
+        Symbols 0..X-1, or `MASK` where the symbol is not known.
+    evidence : array_like, shape (N, T, H)
+        In place of `symbols`: likelihoods of the states, non-negative, on any scale.
+    lengths : array_like of int, shape (N,), optional
+        How many positions of each sequence count; what stands beyond is ignored.
+    impossible : {"raise", "-inf"}
+        What to do about a sequence of probability zero.
+
+    Returns
+    -------
+    ndarray, shape (N,)
+        In nats. For `evidence`, the logarithm of the expected product of the likelihoods along the chain.
+
+    Raises
+    ------
+    ImpossibleSequenceError
+        For the first sequence of probability zero, unless `impossible="-inf"`.
+    ValueError
+        For an argument that is out of range or has the wrong shape or type.
     """
     if impossible not in ("raise", "-inf"):
         raise ValueError(f"impossible is {impossible!r}; it must be 'raise' or '-inf'")
@@ -97,7 +115,25 @@ def filter_states(
     evidence: ArrayLike | None = None,
     lengths: ArrayLike | None = None,
 ) -> Array:
-    """Law of each state given the evidence up to it, `P[H_i | x_1..x_i]`: (N, T, H)."""
+    """Law of each state given the evidence up to it, `P[H_i | x_1..x_i]`.
+
+    Parameters
+    ----------
+    hmm, symbols, evidence, lengths
+        As in `log_likelihood`.
+
+    Returns
+    -------
+    ndarray, shape (N, T, H)
+        Probabilities over the last axis; NaN at positions beyond a sequence's length.
+
+    Raises
+    ------
+    ImpossibleSequenceError
+        For the first sequence of probability zero.
+    ValueError
+        For an argument that is out of range or has the wrong shape or type.
+    """
     seen = as_evidence(hmm, symbols, evidence, lengths)
     shape = (seen.n_positions, hmm.n_states)
     return _infer(hmm, seen, shape, hmm_scaled.filter_states, hmm_logspace.filter_states)
@@ -110,7 +146,25 @@ def smooth_states(
     evidence: ArrayLike | None = None,
     lengths: ArrayLike | None = None,
 ) -> Array:
-    """Law of each state given all the evidence, `P[H_i | x]`: (N, T, H)."""
+    """Law of each state given all the evidence, `P[H_i | x]`.
+
+    Parameters
+    ----------
+    hmm, symbols, evidence, lengths
+        As in `log_likelihood`.
+
+    Returns
+    -------
+    ndarray, shape (N, T, H)
+        Probabilities over the last axis; NaN at positions beyond a sequence's length.
+
+    Raises
+    ------
+    ImpossibleSequenceError
+        For the first sequence of probability zero.
+    ValueError
+        For an argument that is out of range or has the wrong shape or type.
+    """
     seen = as_evidence(hmm, symbols, evidence, lengths)
     shape = (seen.n_positions, hmm.n_states)
     return _infer(hmm, seen, shape, hmm_scaled.smooth_states, hmm_logspace.smooth_states)
@@ -123,11 +177,26 @@ def masked_conditionals(
     evidence: ArrayLike | None = None,
     lengths: ArrayLike | None = None,
 ) -> Array:
-    """Law of each symbol given the evidence at all other positions, `P[X_i | x_{-i}]`: (N, T, X).
+    """Law of each symbol given the evidence at all other positions, `G_i(x) = P[X_i | x_{-i}]`.
 
-    What stands at a position plays no part in its own row, so the sequence as a whole may have probability
-    zero. `ImpossibleSequenceError` is raised where some `x_{-i}` has; to ask for the other rows of such a
-    sequence, mask the position at fault.
+    Parameters
+    ----------
+    hmm, symbols, evidence, lengths
+        As in `log_likelihood`.
+
+    Returns
+    -------
+    ndarray, shape (N, T, X)
+        Probabilities over the last axis; NaN at positions beyond a sequence's length.
+
+    Raises
+    ------
+    ImpossibleSequenceError
+        Where some `x_{-i}` has probability zero. What stands at `i` plays no part in row `i`, so a sequence
+        that is impossible as a whole may have all its rows. Where it has only some, mask the position at
+        fault.
+    ValueError
+        For an argument that is out of range or has the wrong shape or type.
     """
     seen = as_evidence(hmm, symbols, evidence, lengths)
     shape = (seen.n_positions, hmm.n_symbols)
@@ -141,61 +210,76 @@ def initial_posterior(
     evidence: ArrayLike | None = None,
     lengths: ArrayLike | None = None,
 ) -> Array:
-    """Law of the state at a mask prepended to the sequence, `P[H_0 | x]`: (N, H).
+    """Law of the state at a mask prepended to the sequence, `P[H_0 | x]`.
 
-    That is `smooth_states` of the longer sequence at its first position, where `initial` is the law of the
-    state before seeing anything. The backward pass alone gives it, in less than half the time.
+    `initial` is the law of that state, one transition before the first position of the sequence. The result
+    equals `smooth_states` of the longer sequence at its first position, and takes the backward pass alone.
+
+    Parameters
+    ----------
+    hmm, symbols, evidence, lengths
+        As in `log_likelihood`.
+
+    Returns
+    -------
+    ndarray, shape (N, H)
+        Probabilities over the last axis.
+
+    Raises
+    ------
+    ImpossibleSequenceError
+        For the first sequence that has probability zero after a mask.
+    ValueError
+        For an argument that is out of range or has the wrong shape or type.
     """
     seen = as_evidence(hmm, symbols, evidence, lengths)
     return _infer(hmm, seen, (hmm.n_states,), hmm_scaled.initial_posterior, hmm_logspace.initial_posterior)
 
 
 def _infer(
-    hmm: HMM, seen: Evidence, shape: tuple[int, ...], scaled: Scaled, exact: Exact, raises: bool = True
+    hmm: HMM, seen: Evidence, shape: tuple[int, ...], fast: Fast, exact: Exact, raises: bool = True
 ) -> Array:
-    """Run the fast recursion block by block, and the exact one for the sequences where that is not safe."""
+    """Answer by the fast recursion, block by block, and by the exact one where the fast is not sure."""
     out = np.empty((seen.n_sequences, *shape))
     for rows in _blocks(np.arange(seen.n_sequences), 8 * hmm.n_states, seen.n_positions):
         block = out[rows[0] : rows[-1] + 1]
-        with np.errstate(all="ignore"):
-            fit = scaled(hmm, seen.scaled(rows), block, 0.0)
-            doubtful = np.flatnonzero(~(fit > hmm_scaled.SAFE_FIT))
-            if doubtful.size:
-                floored = np.empty((doubtful.size, *shape))
-                scaled(hmm, seen.scaled(rows[doubtful]), floored, hmm_scaled.FLOOR)
-                same = np.isclose(floored, block[doubtful], rtol=1e-13, atol=1e-13)
-                doubtful = doubtful[~same.reshape(doubtful.size, -1).all(axis=1)]
-        for few in _blocks(doubtful, 8 * hmm.n_states**2, seen.n_positions):
+        for few in _blocks(_unsure(hmm, seen, rows, block, fast), 8 * hmm.n_states**2, seen.n_positions):
             block[few] = exact(hmm, seen.logarithms(rows[few]))
-            if raises and not np.isfinite(block[few]).all():
-                bad = ~np.isfinite(block[few]).reshape(few.size, -1).all(axis=1)
-                raise _impossible(hmm, seen, int(rows[few[bad][0]]), exact)
+            failed = ~np.isfinite(block[few]).reshape(few.size, -1).all(axis=1)
+            if raises and failed.any():
+                raise _impossible(hmm, seen, int(rows[few][failed][0]), exact)
         if len(shape) == 2:
             block[seen.beyond(rows)] = np.nan
     return out
 
 
+def _unsure(hmm: HMM, seen: Evidence, rows: NDArray[np.int64], block: Array, fast: Fast) -> NDArray[np.int64]:
+    """Fill a block by the fast recursion; return which of its sequences may have lost digits."""
+    with np.errstate(all="ignore"):
+        fit = fast(hmm, seen.scaled(rows), block, 0.0)
+        unsure = np.flatnonzero(~(fit > hmm_scaled.SAFE_FIT))
+        if unsure.size:
+            floored = np.empty((unsure.size, *block.shape[1:]))
+            fast(hmm, seen.scaled(rows[unsure]), floored, hmm_scaled.FLOOR)
+            agree = np.isclose(floored, block[unsure], rtol=AGREEMENT, atol=AGREEMENT)
+            unsure = unsure[~agree.reshape(unsure.size, -1).all(axis=1)]
+    return unsure
+
+
 def _blocks(rows: NDArray[np.int64], width: int, n_positions: int) -> Iterator[NDArray[np.int64]]:
-    """Split so that a step fits in the processor's cache (`width` bytes a sequence) and a block in little memory."""
+    """Split sequences that need `width` bytes a position, to stay within `CACHE` a position and `MEMORY`."""
     size = max(1, min(CACHE // width, MEMORY // (width * max(n_positions, 1))))
     for begin in range(0, rows.size, size):
         yield rows[begin : begin + size]
 
 
 def _impossible(hmm: HMM, seen: Evidence, index: int, exact: Exact) -> ImpossibleSequenceError:
-    """Find out where a sequence became impossible."""
+    """Say where a sequence became impossible."""
     logs = seen.logarithms(np.array([index]))
     if exact is hmm_logspace.masked_conditionals:
         position = int(np.argmax(np.isnan(exact(hmm, logs)[0, :, 0])))
-        what = f"the evidence at all positions but {position} has probability zero"
-    else:
-        prepended = int(exact is hmm_logspace.initial_posterior)
-        logs = np.concatenate([np.zeros((1, prepended, hmm.n_states)), logs], axis=1)
-        position = int(np.argmax(np.isneginf(hmm_logspace.log_likelihoods_so_far(hmm, logs)))) - prepended
-        what = f"the evidence up to position {position} has probability zero"
-    return ImpossibleSequenceError(
-        index,
-        position,
-        f"sequence {index} is impossible under the model: {what}. Drop or mask what is at fault, "
-        "or use a model without zeros; log_likelihood(..., impossible='-inf') finds all such sequences",
-    )
+        return ImpossibleSequenceError(index, position, f"the evidence without position {position} has")
+    prepended = int(exact is hmm_logspace.initial_posterior)
+    logs = np.concatenate([np.zeros((1, prepended, hmm.n_states)), logs], axis=1)
+    position = int(np.argmax(np.isneginf(hmm_logspace.running_log_likelihood(hmm, logs)))) - prepended
+    return ImpossibleSequenceError(index, position, f"the evidence up to position {position} has")

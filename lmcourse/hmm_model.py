@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from lmcourse.probability import as_distribution
 
@@ -49,12 +49,10 @@ class HMM:
         n = self.n_states
         if self.transition.shape != (n, n):
             raise ValueError(
-                f"transition has shape {self.transition.shape}, but initial has {n} states; expected ({n}, {n})"
+                f"transition has shape {self.transition.shape}; for {n} states it must be ({n}, {n})"
             )
         if self.emission.shape[0] != n:
-            raise ValueError(
-                f"emission has {self.emission.shape[0]} rows, but initial has {n} states; give one row a state"
-            )
+            raise ValueError(f"emission has {self.emission.shape[0]} rows; for {n} states it must have {n}")
 
     @property
     def n_states(self) -> int:
@@ -175,8 +173,9 @@ def sample(hmm: HMM, n_sequences: int, length: int, rng: np.random.Generator) ->
         for t in range(length):
             row = path[t] = (step if t else first).draw(row, rng)
         states[block] = path.T
-        for t in range(length):
-            path[t] = show.draw(path[t], rng)
+        stride = _BLOCK // path.shape[1]
+        for t in range(0, length, stride):
+            path[t : t + stride] = show.draw(path[t : t + stride], rng)
         symbols[block] = path.T
     return Sample(states, symbols)
 
@@ -187,9 +186,9 @@ _BLOCK = 4096  # sequences drawn together, so that the numbers in hand stay in t
 class _AliasTable:
     """Walker's alias method for several distributions at once, one a row.
 
-    A row of K probabilities becomes K columns of equal mass 1/K, each shared between its own outcome and one
-    alias. To draw: pick a point `v` uniform on (0, K); its column is floor(v), and its outcome the column's own
-    below `threshold`, the alias above it.
+    A row of K probabilities becomes K columns of mass 1/K, each shared between its own outcome and one alias.
+    A point uniform on (0, K) falls in a column; below the column's `threshold` it means the column's own
+    outcome, above it the alias.
     """
 
     def __init__(self, rows: NDArray[np.float64]) -> None:
@@ -198,8 +197,9 @@ class _AliasTable:
         mass *= size / mass.sum(axis=1, keepdims=True)
         share = np.ones((n_rows, size))
         alias = np.tile(np.arange(size), (n_rows, 1))
-        # Columns are sorted by mass. `small` is the next light column to fill up, `large` the heavy one that
-        # gives, and `left` what it still holds. Once that is below one, the next heavy column fills it up in turn.
+        # Columns are in order of mass. `small` is the next light one to fill up, `large` the heavy one that
+        # gives, `left` what it still holds; once that is below one, the next heavy column fills it up in
+        # turn.
         every = np.arange(n_rows)
         n_small = np.minimum((mass < 1).sum(axis=1), size - 1)
         small, large = np.zeros(n_rows, dtype=np.int64), n_small.copy()

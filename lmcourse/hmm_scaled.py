@@ -1,10 +1,11 @@
-"""Forward and backward recursions in plain probabilities, many sequences at once: fast, and rarely not enough.
+"""Forward and backward recursions in plain probabilities: fast, and nearly always exact.
 
-Messages are arrays (n, H), so that a step of the recursion is one matrix product. Each function writes its values to
-`out` and returns `fit` (n,): the log probability of the evidence when every likelihood is divided by its largest entry.
-As all numbers in hand stay between `exp(fit)` and 1 wherever they matter, what the smallest floating-point number
-(about exp(-708)) cuts off cannot be felt while `fit` is above `SAFE_FIT`. Below it, a second run with `FLOOR` added
-to every state at every step tells: if the values are the same, nothing that small mattered.
+Messages are arrays (n, H), so that one matrix product moves n sequences one position on. Each function writes
+its values to `out` and returns `fit` (n,): the log probability of the evidence after each likelihood is
+divided by its largest entry. Every number that matters to the result then lies between exp(fit) and 1, so
+while `fit` is above `SAFE_FIT`, nothing is lost with what floating point cuts off, near exp(-708). Below
+that, a second run with `FLOOR` added to every state at every step decides: it bounds from above what the
+first bounds from below, and where they agree, both are right.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ def log_likelihood(hmm: HMM, seen: ScaledEvidence, out: Array, floor: float) -> 
 def filter_states(hmm: HMM, seen: ScaledEvidence, out: Array, floor: float) -> Array:
     """Law of the state given the evidence up to it, (n, T, H)."""
     predicted, fit = _forward(hmm, seen, floor)
-    for t, message in enumerate(predicted):
-        message *= seen.at(t)
-        np.divide(message, _total(message), out=out[:, t])
+    for t, state in enumerate(predicted):
+        state *= seen.at(t)
+        np.divide(state, _total(state), out=out[:, t])
     return fit
 
 
@@ -59,32 +60,32 @@ def masked_conditionals(hmm: HMM, seen: ScaledEvidence, out: Array, floor: float
 
 def initial_posterior(hmm: HMM, seen: ScaledEvidence, out: Array, floor: float) -> Array:
     """Law of the state one position before the first, given all evidence, (n, H)."""
-    message = np.ones((seen.log_scale.size, hmm.n_states))
+    message = np.ones((seen.n_sequences, hmm.n_states))
     updated = np.empty_like(message)
     back = np.ascontiguousarray(hmm.transition.T)
-    fit = np.zeros(seen.log_scale.size)
+    fit = np.zeros(seen.n_sequences)
     for t in reversed(range(seen.n_positions)):
         np.multiply(message, seen.at(t), out=updated)
         if t % EVERY == 0:
-            total = _total(updated) / hmm.n_states
+            total = _total(updated)
             updated /= total
-            fit += np.log(total[:, 0])
+            fit += np.log(np.minimum(total[:, 0], 1))
         np.matmul(updated, back, out=message)
         if floor:
             message += floor
-    state = hmm.initial * message
-    total = _total(state)
-    np.divide(state, total, out=out)
-    return fit + np.log(total[:, 0])
+    np.multiply(hmm.initial, message, out=updated)
+    total = _total(updated)
+    np.divide(updated, total, out=out)
+    return np.asarray(fit + np.log(total[:, 0]))
 
 
 def _forward(hmm: HMM, seen: ScaledEvidence, floor: float, keep: bool = True) -> tuple[Array, Array]:
-    """Predictions of the state from the evidence before it, up to a factor: (T, n, H) if kept."""
-    n, length = seen.log_scale.size, seen.n_positions
+    """Laws of the state given the evidence before it, up to a factor, (T, n, H) or just the last; `fit`."""
+    n, length = seen.n_sequences, seen.n_positions
     predicted = np.empty((length if keep else min(length, 1), n, hmm.n_states))
+    predicted[:1] = hmm.initial + floor
     updated = np.empty((n, hmm.n_states))
     fit = np.zeros(n)
-    predicted[:1] = hmm.initial + floor
     for t in range(length):
         np.multiply(predicted[t if keep else 0], seen.at(t), out=updated)
         if t % EVERY == EVERY - 1 or t == length - 1:
@@ -102,13 +103,12 @@ def _forward(hmm: HMM, seen: ScaledEvidence, floor: float, keep: bool = True) ->
 def _backward(
     hmm: HMM, seen: ScaledEvidence, predicted: Array, floor: float
 ) -> Iterator[tuple[int, Array, Array]]:
-    """Yield `t`, the message from after `t`, and it times the likelihood at `t`, last position first.
+    """Yield, last position first: `t`, the message from after `t`, and the same times the likelihood at `t`.
 
-    The message is scaled so that the second times `predicted[t]` sums to one.
+    The latter times `predicted[t]` sums to one: it is rescaled wherever the forward pass was.
     """
     message = np.ones(predicted.shape[1:])
-    updated = np.empty_like(message)
-    state = np.empty_like(message)
+    updated, state = np.empty_like(message), np.empty_like(message)
     back = np.ascontiguousarray(hmm.transition.T)
     for t in reversed(range(seen.n_positions)):
         np.multiply(message, seen.at(t), out=updated)
@@ -122,5 +122,5 @@ def _backward(
 
 
 def _total(message: Array) -> Array:
-    """Row sums, as a column."""
-    return message @ np.ones((message.shape[1], 1))
+    """Row sums, kept as a column."""
+    return np.asarray(message @ np.ones((message.shape[1], 1)))

@@ -81,7 +81,7 @@ def entropy(p: ArrayLike, axis: int = -1) -> NDArray[np.float64]:
 
 
 def cross_entropy(p: ArrayLike, q: ArrayLike, axis: int = -1) -> NDArray[np.float64]:
-    """Expected code length `-E_p log q` in nats; infinite where `p` is positive and `q` is zero.
+    """Cross-entropy `-E_p log q` in nats; infinite where `p` is positive and `q` is zero.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def kl_divergence(p: ArrayLike, q: ArrayLike, axis: int = -1) -> NDArray[np.floa
 
 
 def total_variation(p: ArrayLike, q: ArrayLike, axis: int = -1) -> NDArray[np.float64]:
-    """Total variation distance, half the 1-norm of `p - q`: the largest difference in any event's probability.
+    """Total variation distance, half the 1-norm of `p - q`: the largest difference over all events.
 
     Parameters
     ----------
@@ -195,9 +195,7 @@ def random_distribution(
 def _pair(p: ArrayLike, q: ArrayLike, axis: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     p, q = _along(p, axis, "p"), _along(q, axis, "q")
     if p.shape[-1] != q.shape[-1]:
-        raise ValueError(
-            f"p has {p.shape[-1]} outcomes and q has {q.shape[-1]}; they must be over the same set"
-        )
+        raise ValueError(f"p has {p.shape[-1]} outcomes, q has {q.shape[-1]}; give both over the same set")
     return p, q
 
 

@@ -181,13 +181,29 @@ def pythagoras(p_star: ArrayLike, phi: ArrayLike, theta: ArrayLike) -> Pythagora
         Three arrays, shape () or (S,).
     """
     p = probability.as_distribution(p_star, "p_star")
-    best = fit_softmax_law(p, phi).law
-    model = softmax_law(theta, phi)
+    vectors = _word_vectors(phi, p.shape[-1])
+    best = fit_softmax_law(p, vectors)
+    # Log-probabilities, so that laws which underflow do no harm.
+    log_model = _log_law(_logits(theta, vectors))
+    log_best = _log_law(np.where(best.face, _logits(best.theta, vectors), -np.inf))
+    log_truth = np.log(p, where=p > 0, out=np.zeros_like(p))
     return Pythagoras(
-        np.asarray(probability.kl_divergence(p, model)),
-        np.asarray(probability.kl_divergence(p, best)),
-        np.asarray(probability.kl_divergence(best, model)),
+        _divergence(p, log_truth, log_model),
+        _divergence(p, log_truth, log_best),
+        _divergence(best.law, log_best, log_model),
     )
+
+
+def _log_law(logits: Array) -> Array:
+    top = logits.max(axis=-1, keepdims=True)
+    log_law: Array = logits - top - np.log(np.exp(logits - top).sum(axis=-1, keepdims=True))
+    return log_law
+
+
+def _divergence(p: Array, log_p: Array, log_q: Array) -> Array:
+    """Divergence ``sum p (log p - log q)`` as a sum of terms that are at least 0, each accurate."""
+    change = np.subtract(log_q, log_p, where=p > 0, out=np.zeros_like(p))
+    return np.asarray(np.where(p > 0, p * (np.expm1(change) - change), np.exp(log_q)).sum(axis=-1))
 
 
 def _word_vectors(phi: ArrayLike, n_words: int | None = None) -> Array:
@@ -250,22 +266,34 @@ def _newton(p: Array, vectors: Array, *, steps: int = 500) -> tuple[Array, Array
     # rounding leaves is then small against the sizes of the terms that it sums.
     gradient = points @ (law - p)
     for _ in range(steps):
-        if np.all(np.abs(gradient) <= 1e-14 * (np.abs(points) @ (law + p))):
+        noise = np.abs(points) @ (law + p)
+        if np.all(np.abs(gradient) <= 1e-14 * noise):
             break
-        centred = points - (points @ law)[:, None]
-        step = -np.linalg.lstsq((centred * law) @ centred.T, gradient, rcond=1e-15)[0]
-        limit = 0.5 * abs(float(gradient @ step))
-        length = 1.0
-        while length > 1e-12:
+        # The Hessian is A A^T: working with A does not square its condition number.
+        half = (points - (points @ law)[:, None]) * np.sqrt(law)
+        axes, spread, _ = np.linalg.svd(half, full_matrices=False)
+        kept = spread > 1e-15 * spread.max(initial=0.0)
+        axes = axes[:, kept] / spread[kept]
+        step = -axes @ (axes.T @ gradient)
+        slope, value = float(gradient @ step), _mismatch(theta, points, p)
+        # Far from the answer the step can be huge: let no log-probability change by more than 20 at once.
+        length = min(1.0, 20 / max(float(np.ptp(step @ points)), 1e-300))
+        while True:
             trial = softmax_law(theta + length * step, points)
             trial_gradient = points @ (trial - p)
-            if trial_gradient @ step <= limit:
+            drop = _mismatch(theta + length * step, points, p) - value
+            if (trial_gradient @ step <= -0.5 * slope and drop <= 1e-13) or length < 1e-15:
                 break
             length /= 2
-        stalled = np.abs(trial_gradient).max() >= np.abs(gradient).max()
-        if stalled and np.all(np.abs(gradient) <= 1e-11 * (np.abs(points) @ (law + p))):
+        before, after = np.abs(gradient).max(), np.abs(trial_gradient).max()
+        if after == before or (after > before and np.all(np.abs(gradient) <= 1e-11 * noise)):
             break
         theta, law, gradient = theta + length * step, trial, trial_gradient
-    if np.any(np.abs(gradient) > 1e-9 * (np.abs(points) @ (law + p))):
+    if np.any(np.abs(gradient) > 1e-12 * np.abs(points).max(initial=0.0)):
         raise RuntimeError("Newton's method did not match the moments: the word vectors are nearly dependent")
     return basis @ theta, law
+
+
+def _mismatch(theta: Array, points: Array, p: Array) -> float:
+    """Cross-entropy from ``p`` to the softmax law, the function that Newton's method minimises."""
+    return float(log_partition(theta, points) - theta @ (points @ p))

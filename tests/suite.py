@@ -37,11 +37,13 @@ LINT = Stage(
         [str(BIN / "ruff"), "check", "."],
         [str(BIN / "ruff"), "format", "--check", "."],
         [str(BIN / "mypy")],
-        [str(BIN / "lint-imports"), "--no-timing"],
+        [str(BIN / "lint-imports")],
     ],
 )
 UNIT = Stage(
-    "unit and property tests", 4, [[*PYTEST, "-n", "2", "tests/core", "tests/package", "tests/oracles"]]
+    "unit and property tests",
+    4,
+    [[*PYTEST, "-n", "2", "tests/core", "tests/package", "tests/oracles", "tests/solvers"]],
 )
 PYTHONS = Stage("core tests on other Pythons", 1, [[str(BIN / "tox"), "run", "-q"]])
 BOOK = Stage(
@@ -52,10 +54,22 @@ BOOK = Stage(
 NBVAL = Stage(
     "notebooks, smoke profile",
     2,
-    [[*PYTEST, "-n", "2", "--dist", "loadfile", "chapters", "--nbval-lax", "--nbval-current-env"]],
+    [
+        [
+            *PYTEST,
+            "-n",
+            "2",
+            "--dist",
+            "loadfile",
+            "chapters",
+            "--nbval-lax",
+            "--nbval-current-env",
+            "--nbval-cell-timeout=300",
+        ]
+    ],
     profile="smoke",
 )
-SITE = Stage("site, browser, tests of the tests", 4, [[*PYTEST, "tests/book"]])
+SITE = Stage("site, browser, tests of the tests", 4, [[*PYTEST, "-n", "2", "tests/book"]])
 
 STAGES = {"all": [LINT, UNIT, PYTHONS, BOOK, NBVAL, SITE], "check": [LINT, UNIT]}
 

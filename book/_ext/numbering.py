@@ -1,13 +1,14 @@
 """A chapter keeps the number in its file name: `chapters/09_...` is chapter 9 whatever else has been written.
 
-Sphinx numbers the documents of a numbered toctree in order of appearance, and everything else follows from that: section
-numbers, theorems, exercises, and the references to them. So the numbers are changed right after Sphinx has
-given them and before anything reads them.
+Sphinx numbers the documents of a numbered toctree in order of appearance, and everything else follows from
+that: section numbers, theorems, exercises, and the references to them. So the numbers are changed right after
+they are given and before anything reads them.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from docutils import nodes
@@ -15,7 +16,8 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx_external_toc.collectors import TocTreeCollectorWithStyles as TocTreeCollector
 
-_numbers_by_order = TocTreeCollector.assign_section_numbers
+_Numbers = Callable[[TocTreeCollector, BuildEnvironment], list[str]]
+_numbers_by_order: _Numbers = TocTreeCollector.assign_section_numbers
 
 
 def chapter_number(docname: str) -> int | None:
@@ -46,5 +48,5 @@ def assign_section_numbers(self: TocTreeCollector, env: BuildEnvironment) -> lis
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    TocTreeCollector.assign_section_numbers = assign_section_numbers
+    TocTreeCollector.assign_section_numbers = assign_section_numbers  # type: ignore[method-assign]
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

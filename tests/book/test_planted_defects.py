@@ -1,7 +1,7 @@
 """The build and the architecture check, each seen to fail on a planted defect.
 
-Other plants stand beside the checks that catch them: outputs left in a notebook in `tests/package`, an outside
-script and a figure without description beside the checks of the site.
+Other plants stand beside the checks that catch them: outputs left in a notebook in `tests/package`, an
+outside script and a figure without description beside the checks of the site.
 """
 
 import shutil

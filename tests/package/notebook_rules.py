@@ -65,7 +65,12 @@ def numbers_typed_in_titles(notebook: NotebookNode) -> list[str]:
     for cell, call in _calls(notebook, {"show", "explore"}):
         for keyword in call.keywords:
             if keyword.arg in ("title", "alt"):
-                texts = [n.value for n in ast.walk(keyword.value) if isinstance(n, ast.Constant)]
+                formats = [
+                    n.format_spec for n in ast.walk(keyword.value) if isinstance(n, ast.FormattedValue)
+                ]
+                specs = {n for spec in formats if spec for n in ast.walk(spec)}  # as `.0%`
+                nodes = [n for n in ast.walk(keyword.value) if isinstance(n, ast.Constant) and n not in specs]
+                texts = [n.value for n in nodes]
                 for text in texts:
                     if isinstance(text, str):
                         found += [f"cell {cell.id}: {hit!r}" for hit in _TYPED_NUMBER.findall(text)]

@@ -32,7 +32,7 @@ def good():
             ),
             v4.new_code_cell("n = choose(smoke=1, cpu=2, gpu=3)", id="set-up"),
             v4.new_code_cell(
-                "figures.show(fig, title=f'It falls by {x:.2f}', alt='A falling line')", id="falling-line"
+                "figures.show(fig, title=f'It falls by {x:.2f}, or {y:.0%}', alt='A line')", id="falling-line"
             ),
             v4.new_code_cell("assert n > 0", id="closing-assertions"),
         ],

@@ -1,4 +1,4 @@
-"""Pages that ask no other host for anything: MathJax is copied into the site, and nothing unused is loaded."""
+"""MathJax comes from a package, and not from another host."""
 
 from __future__ import annotations
 
@@ -9,18 +9,25 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-# What MathJax may ask for while it shows a page: itself, fonts, TeX extensions, and the parts behind its menu.
-MATHJAX_PARTS = ["tex-chtml.js", "output/chtml/fonts/woff-v2", "input/tex/extensions", "input/mml", "a11y", "sre"]
+# What MathJax may ask for while it shows a page: itself, fonts, TeX extensions, what its menu offers.
+MATHJAX_PARTS = [
+    "tex-chtml.js",
+    "output/chtml/fonts/woff-v2",
+    "input/tex/extensions",
+    "input/mml",
+    "a11y",
+    "sre",
+]
 
 
 def copy_mathjax(target: Path) -> None:
     """Copy the parts of MathJax that pages use from the package django-static-mathjax."""
     source = Path(str(importlib.resources.files("mathjax"))) / "static" / "mathjax" / "es5"
+    target.mkdir(parents=True, exist_ok=True)
     for part in MATHJAX_PARTS:
         if (source / part).is_dir():
             shutil.copytree(source / part, target / part, dirs_exist_ok=True)
         else:
-            target.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source / part, target / part)
 
 

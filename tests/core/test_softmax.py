@@ -1,0 +1,127 @@
+"""Softmax laws: derivatives by differences, moment matching, faces, Pythagoras."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from lmcourse import language, softmax
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+@given(seeds)
+@settings(max_examples=30, deadline=None)
+def test_gradient_and_hessian_of_the_log_partition(seed):
+    rng = np.random.default_rng(seed)
+    phi, theta = rng.standard_normal((3, 5)), rng.standard_normal(3)
+    law, step = softmax.softmax_law(theta, phi), 1e-5
+    shifts = step * np.eye(3)
+    slope = (softmax.log_partition(theta + shifts, phi) - softmax.log_partition(theta - shifts, phi)) / (
+        2 * step
+    )
+    np.testing.assert_allclose(softmax.conditional_mean_features(law, phi), slope, atol=1e-8)
+    means = softmax.conditional_mean_features(softmax.softmax_law(theta + shifts, phi), phi)
+    means -= softmax.conditional_mean_features(softmax.softmax_law(theta - shifts, phi), phi)
+    np.testing.assert_allclose(softmax.features_covariance(law, phi), means / (2 * step), atol=1e-8)
+
+
+def test_log_partition_and_law_are_stable():
+    phi = np.array([[1.0, 2.0, 3.0]])
+    assert softmax.log_partition([1e4], phi) == pytest.approx(3e4)
+    np.testing.assert_array_equal(softmax.softmax_law([1e4], phi), [0, 0, 1])
+    assert softmax.log_partition([0.0], phi) == pytest.approx(np.log(3))
+    assert softmax.log_partition(np.zeros((2, 4, 1)), phi).shape == (2, 4)
+
+
+@given(seeds)
+@settings(max_examples=150, deadline=None)
+def test_best_law_matches_the_moments_and_is_softmax_on_its_face(seed):
+    rng = np.random.default_rng(seed)
+    lang = language.wild_language(rng, max_contexts=4)
+    phi = rng.standard_normal((int(rng.integers(1, 5)), lang.n_words))
+    fit = softmax.fit_softmax_law(lang.truth, phi)
+    target = softmax.conditional_mean_features(lang.truth, phi)
+    np.testing.assert_allclose(fit.law.sum(axis=1), 1)
+    np.testing.assert_allclose(softmax.conditional_mean_features(fit.law, phi), target, atol=1e-11)
+    for law, theta, attained, face in zip(*fit, strict=True):
+        logits = theta @ phi[:, face]
+        expected = np.exp(logits - logits.max())
+        np.testing.assert_allclose(law[face], expected / expected.sum(), rtol=1e-8)
+        assert np.all(law[~face] == 0)
+        assert attained == face.all()
+
+
+@given(seeds)
+@settings(max_examples=25, deadline=None)
+def test_best_law_has_the_largest_likelihood(seed):
+    rng = np.random.default_rng(seed)
+    p, phi = rng.dirichlet(np.ones(6)), rng.standard_normal((2, 6))
+    fit = softmax.fit_softmax_law(p, phi)
+    found = minimize(lambda t: softmax.log_partition(t, phi) - p @ (t @ phi), np.zeros(2), method="BFGS")
+    assert fit.attained
+    np.testing.assert_allclose(fit.law, softmax.softmax_law(found.x, phi), atol=1e-4)
+    assert -(p @ np.log(fit.law)) <= found.fun + 1e-12
+
+
+SQUARE = np.array([[0.0, 1.0, 0.0, 1.0], [0.0, 0.0, 1.0, 1.0]])
+
+
+@pytest.mark.parametrize(
+    ("p", "face"),
+    [
+        ([0.2, 0.8, 0.0, 0.0], [True, True, False, False]),  # an edge
+        ([1.0, 0.0, 0.0, 0.0], [True, False, False, False]),  # a vertex
+        ([0.3, 0.0, 0.0, 0.7], [True, True, True, True]),  # a diagonal runs through the inside
+        ([0.3, 0.3, 0.4, 0.0], [True, True, True, True]),  # three corners, inside
+    ],
+)
+def test_faces_of_the_square(p, face):
+    fit = softmax.fit_softmax_law(p, SQUARE)
+    np.testing.assert_array_equal(fit.face, face)
+    assert fit.attained == all(face)
+    np.testing.assert_allclose(SQUARE @ fit.law, SQUARE @ np.array(p), atol=1e-13)
+
+
+def test_a_word_inside_an_edge_belongs_to_it():
+    phi = np.array([[0.0, 1.0, 0.5, 0.3], [0.0, 0.0, 0.0, 1.0]])
+    fit = softmax.fit_softmax_law([0.5, 0.5, 0.0, 0.0], phi)
+    np.testing.assert_array_equal(fit.face, [True, True, True, False])
+    np.testing.assert_allclose(fit.law, [1 / 3, 1 / 3, 1 / 3, 0])
+
+
+def test_limit_law_is_the_limit_of_softmax_laws():
+    p, phi = np.array([0.2, 0.8, 0.0, 0.0]), SQUARE
+    fit = softmax.fit_softmax_law(p, phi)
+    outward = np.array([0.0, -1.0])
+    laws = softmax.softmax_law(fit.theta + np.array([[5.0], [20.0], [40.0]]) * outward, phi)
+    distance = np.abs(laws - fit.law).sum(axis=1)
+    assert distance[0] > distance[1] > distance[2]
+    assert distance[2] < 1e-15
+
+
+@given(seeds)
+@settings(max_examples=60, deadline=None)
+def test_pythagoras(seed):
+    rng = np.random.default_rng(seed)
+    lang = language.wild_language(rng, max_contexts=4)
+    d = int(rng.integers(1, 4))
+    phi, theta = rng.standard_normal((d, lang.n_words)), rng.standard_normal((lang.n_contexts, d))
+    sides = softmax.pythagoras(lang.truth, phi, theta)
+    np.testing.assert_allclose(sides.to_model, sides.to_best + sides.best_to_model, rtol=1e-9, atol=1e-12)
+    assert np.all(sides.to_best >= 0)
+
+
+def test_shapes_and_errors():
+    phi = np.random.default_rng(0).standard_normal((2, 3))
+    one = softmax.fit_softmax_law([0.2, 0.3, 0.5], phi)
+    assert (one.law.shape, one.theta.shape, one.attained.shape, one.face.shape) == ((3,), (2,), (), (3,))
+    with pytest.raises(ValueError, match="phi must have shape"):
+        softmax.fit_softmax_law([0.5, 0.5], phi)
+    with pytest.raises(ValueError, match="theta must be finite"):
+        softmax.log_partition([1.0], phi)
+    with pytest.raises(ValueError, match="not finite"):
+        softmax.softmax_law([1.0, 1.0], phi * np.nan)
+    with pytest.raises(ValueError, match="sum"):
+        softmax.conditional_mean_features([0.5, 0.6, 0.1], phi)
