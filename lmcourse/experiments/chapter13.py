@@ -43,9 +43,9 @@ class Size:
         Symbols of a downstream sequence.
     n_train, n_validation, n_test : int
         Labelled sequences.
-    prompt_tokens : tuple of int
-        Lengths of the prompts that are tuned, each on its own.
-    prompt_epochs : int
+    prompt_tokens, bert_prompt_tokens : tuple of int
+        Lengths of the prompts that are tuned, each on its own: for the GRU and for BERT.
+    prompt_epochs, bert_prompt_epochs : int
         Epochs of prompt tuning.
     exact_starts, exact_steps : int
         Of the search for the best prompt of the exact model.
@@ -70,6 +70,8 @@ class Size:
     bert_layers: int
     bert_width: int
     bert_heads: int
+    bert_prompt_tokens: tuple[int, ...]
+    bert_prompt_epochs: int
     mask_probability: float
 
 
@@ -92,6 +94,8 @@ SIZES = {
         bert_layers=1,
         bert_width=32,
         bert_heads=2,
+        bert_prompt_tokens=(5,),
+        bert_prompt_epochs=1,
         mask_probability=0.15,
     ),
     "cpu": Size(
@@ -104,10 +108,12 @@ SIZES = {
         exact_starts=4,
         exact_steps=300,
         gru=Recipe(steps=600, batch=128, length=25, learning_rate=8e-3, evaluate_every=100),
-        bert=Recipe(steps=1500, batch=128, length=30, learning_rate=2e-3, warmup=100, evaluate_every=250),
+        bert=Recipe(steps=900, batch=128, length=30, learning_rate=2e-3, warmup=100, evaluate_every=150),
         bert_layers=2,
         bert_width=64,
         bert_heads=4,
+        bert_prompt_tokens=(5,),
+        bert_prompt_epochs=12,
         mask_probability=0.2,
     ),
     # The sizes of Wei, Xie and Ma (2021) for network, labels and prompts; the text is fresh at each step.
@@ -135,6 +141,8 @@ SIZES = {
         bert_layers=12,
         bert_width=768,
         bert_heads=12,
+        bert_prompt_tokens=(20, 5),
+        bert_prompt_epochs=30,
         mask_probability=0.15,
     ),
 }
@@ -181,7 +189,7 @@ def build(method: str, size: Size, seed: int, device: torch.device | str = "cpu"
     """Build an untrained network: `"gru"` (also `"untrained"`) or `"bert"`."""
     if method == "bert":
         # Room for the longest prompt and the mask, or for what it is trained on.
-        room = max(size.bert.length, size.length + 1 + max(size.prompt_tokens))
+        room = max(size.bert.length, size.length + 1 + max(size.bert_prompt_tokens))
         return seeded(
             seed,
             lambda: Bert(
@@ -275,7 +283,7 @@ def ceilings(given: Problem, seed: int, size: Size) -> dict[str, float]:
     }
 
 
-def adapt(model: MaskedModel, given: Problem, seed: int, size: Size) -> dict[str, float]:
+def adapt(model: MaskedModel, given: Problem, seed: int, method: str, size: Size) -> dict[str, float]:
     """Accuracies of heads and prompts on a frozen network, on the test sequences.
 
     ``head`` is fitted by L-BFGS, ``head_adam`` by the published recipe; ``prompt_P`` has P tokens.
@@ -287,7 +295,8 @@ def adapt(model: MaskedModel, given: Problem, seed: int, size: Size) -> dict[str
         "head": fit_logistic(features, train_set.labels).accuracy(test_features, test.labels),
         "head_adam": fit_adam(features, train_set.labels, seed=seed).accuracy(test_features, test.labels),
     }
-    for n_tokens in size.prompt_tokens:
+    on_bert = method == "bert"
+    for n_tokens in size.bert_prompt_tokens if on_bert else size.prompt_tokens:
         fit = probes.tune_prompt(
             model,
             train_set.symbols,
@@ -296,7 +305,9 @@ def adapt(model: MaskedModel, given: Problem, seed: int, size: Size) -> dict[str
             validation.labels,
             seed=seed,
             n_tokens=n_tokens,
-            epochs=size.prompt_epochs,
+            epochs=size.bert_prompt_epochs if on_bert else size.prompt_epochs,
+            learning_rate=0.05 if on_bert else 0.02,
+            check_every=4 if on_bert else 10,
         )
         prompted = probes.mask_predictions(model, test.symbols, fit.prompt)
         numbers[f"prompt_{n_tokens}"] = fit.head.accuracy(prompted, test.labels)
@@ -322,7 +333,7 @@ def _network(
         last = training.history[-1]
         speed = {"tokens_per_second": training.tokens_per_second, "peak_share": training.peak_share}
     numbers = {name: float(value) for name, value in last._asdict().items()}
-    numbers |= adapt(model, given, seed, size)
+    numbers |= adapt(model, given, seed, method, size)
     return Outcome(numbers, {name: value for name, value in speed.items() if math.isfinite(value)})
 
 

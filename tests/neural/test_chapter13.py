@@ -50,7 +50,7 @@ def test_bert_has_room_for_prompt_and_text():
         if name == "gpu":
             continue
         bert = chapter13.build("bert", size, 0)
-        assert bert.max_length >= max(size.bert.length, size.length + 1 + max(size.prompt_tokens))
+        assert bert.max_length >= max(size.bert.length, size.length + 1 + max(size.bert_prompt_tokens))
         assert size.gru.length == size.length + 1
 
 

@@ -83,6 +83,18 @@ def test_a_prompt_that_reads_as_symbols_is_those_symbols(symbols):
     torch.testing.assert_close(bert.logits(symbols, prompt), bert.logits(longer)[:, 2:])
 
 
+def test_the_mask_follows_the_prompt(symbols):
+    first = torch.tensor([[2, 4]]).expand(6, -1)
+    gru = seeded(0, MODELS["gru"])
+    longer = torch.cat([first, torch.zeros(6, 1, dtype=torch.long), symbols], dim=1)
+    found = gru.mask_logits(gru.context(symbols), gru.embedding.weight[[2, 4]])
+    torch.testing.assert_close(found, gru.logits(longer)[:, 2])
+    bert = seeded(0, MODELS["bert"]).eval()
+    longer = torch.cat([first, torch.full((6, 1), reference.MASK), symbols], dim=1)
+    found = bert.mask_logits(bert.context(symbols), bert.encoder.embeddings.word_embeddings.weight[[2, 4]])
+    torch.testing.assert_close(found, bert.logits(longer)[:, 2])
+
+
 def test_bert_prompts_start_at_the_mask(symbols):
     bert = seeded(0, MODELS["bert"]).eval()
     masks = torch.full((6, 2), reference.MASK)
