@@ -162,3 +162,5 @@ def test_a_prompt_finds_what_only_a_prompt_can():
     )
     assert fit.validation[0] < 0.8
     assert max(fit.validation) > 0.85
+    kept = fit.head.accuracy(probes.mask_predictions(model, symbols[300:], fit.prompt), labels[300:])
+    assert kept == max(fit.validation)

@@ -88,7 +88,7 @@ def test_learns(hmm):
     assert after.kl < before.kl / 4
     assert after.mask_kl < before.mask_kl / 2
     assert result.tokens_per_second > 0
-    assert 0 < result.peak_share < 1
+    assert result.peak_share > 0
 
 
 @pytest.mark.parametrize("build", [gru, bert])
@@ -100,6 +100,13 @@ def test_same_seed_same_numbers(hmm, build):
     assert runs[0][0] == runs[1][0]
     assert torch.equal(runs[0][1], runs[1][1])
     assert not torch.equal(runs[0][1], runs[2][1])
+
+
+def test_options_for_gpus_change_nothing_elsewhere(hmm):
+    plain, other = gru(), gru()
+    train(plain, hmm, RECIPE, seed=0)
+    train(other, hmm, Recipe(**{**RECIPE.__dict__, "bf16": True, "compile": True}), seed=0)
+    assert torch.equal(weights(plain), weights(other))
 
 
 @pytest.mark.parametrize("build", [gru, bert])
