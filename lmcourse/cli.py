@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 try:
@@ -14,6 +15,8 @@ from lmcourse import __version__
 app = typer.Typer(help="The course Why Language Models Help, from the command line.", no_args_is_help=True)
 results_app = typer.Typer(help="Stored results: what there is, what is stale, how to compute it again.")
 app.add_typer(results_app, name="results", no_args_is_help=True)
+sweep_app = typer.Typer(help="Experiments over many settings and seeds, on this machine or a cluster.")
+app.add_typer(sweep_app, name="sweep", no_args_is_help=True)
 
 
 def main() -> None:
@@ -86,6 +89,67 @@ def refresh_results(
     for name in names or list(results.stale()):
         typer.echo(f"computing {name} ...")
         typer.echo(f"{name}: {results.refresh(name).note}")
+
+
+@sweep_app.command("chapter13")
+def sweep_chapter13(
+    states: Annotated[str, typer.Option(help="Numbers of hidden states.")] = "4,10,15,25,30",
+    seeds: Annotated[str, typer.Option(help="Seeds, such as 0-4 or 0,3,7.")] = "0-4",
+    methods: Annotated[str, typer.Option(help="Among exact, gru, untrained, bert.")] = "exact,gru,untrained",
+    setting: Annotated[str, typer.Option(help="Temperatures: teaching or paper.")] = "teaching",
+    jobs: Annotated[int, typer.Option(min=1, help="Processes on this machine.")] = 1,
+    cluster: Annotated[str | None, typer.Option(help="Dask scheduler, such as tcp://HOST:8786.")] = None,
+    checkpoints: Annotated[Path | None, typer.Option(help="Where trainings keep checkpoints.")] = None,
+    status: Annotated[bool, typer.Option("--status", help="Only say where the sweep stands.")] = False,
+) -> None:
+    """Trained masked models over states, seeds and methods, in the size of the profile in force."""
+    from functools import partial
+
+    from lmcourse.experiments import chapter13, sweep
+    from lmcourse.profiles import profile
+
+    cells = sweep.grid(
+        states=_integers(states),
+        seed=_integers(seeds),
+        method=methods.split(","),
+        size=[profile()],
+        setting=[setting],
+    )
+    for cell in cells:
+        try:
+            chapter13.check(cell["method"], cell["size"], cell["setting"])
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
+    compute = partial(chapter13.cell, checkpoints=checkpoints)
+    name = f"chapter13-{profile()}"
+
+    def show(record: sweep.Record) -> None:
+        numbers = " ".join(f"{key} {value:.3f}" for key, value in record.numbers.items())
+        arguments = " ".join(str(value) for value in record.cell.values())
+        typer.echo(f"{arguments}: {numbers} ({record.seconds:.0f} s)")
+
+    try:
+        if not status:
+            sweep.run_sweep(name, compute, cells, jobs=jobs, cluster=cluster, watch=show)
+        found = sweep.sweep_status(name, compute, cells)
+    except sweep.SweepError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(code=1) from None
+    typer.echo(
+        f"{len(found.finished)} of {len(cells)} cells finished in {found.seconds:.0f} s of computing; "
+        f"{len(found.missing)} to do; {len(found.stale)} computed by earlier code"
+    )
+
+
+def _integers(text: str) -> list[int]:
+    """Read numbers and ranges: ``0-2,7`` is 0, 1, 2, 7."""
+    found: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if not first.isdigit() or (last and not last.isdigit()) or part.endswith("-"):
+            raise typer.BadParameter(f"{part!r} is neither a number nor a range such as 0-4")
+        found += range(int(first), int(last or first) + 1)
+    return found
 
 
 if __name__ == "__main__":

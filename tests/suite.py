@@ -43,7 +43,7 @@ LINT = Stage(
 UNIT = Stage(
     "unit and property tests",
     4,
-    [[*PYTEST, "-n", "2", "tests/core", "tests/package", "tests/oracles", "tests/solvers"]],
+    [[*PYTEST, "-n", "2", "tests/core", "tests/package", "tests/oracles", "tests/neural", "tests/solvers"]],
 )
 PYTHONS = Stage("core tests on other Pythons", 1, [[str(BIN / "tox"), "run", "-q"]])
 BOOK = Stage(
