@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 KINDS = ("theorem", "proposition", "lemma", "corollary")
 COLUMNS = {
-    "Statement": 26,
+    "Statement and proof": 26,
     "Checker": 18,
     "Hypotheses, each with a counter-example": 20,
     "In this build": 22,
@@ -149,7 +149,12 @@ def _row(
     if name is None:
         note = nodes.Text("its chapter’s cells")
         return nodes.row(
-            "", _entry(*statement), _entry(note), _entry(), _entry(), _entry(*_users(builder, docname, label))
+            "",
+            _entry(*statement),
+            _entry(note),
+            _entry(),
+            _entry(),
+            _entry(*_users(builder, docname, label), between=", "),
         )
     theorem, outcome = theorems.get(name), checked[name]
     if not statement:  # its chapter is not in the book: the conclusion in one line
@@ -170,7 +175,7 @@ def _row(
         _entry(checker),
         _entry(hypotheses),
         _entry(nodes.Text(text)),
-        _entry(*_users(builder, docname, label)),
+        _entry(*_users(builder, docname, label), between=", "),
     )
 
 
@@ -187,10 +192,7 @@ def _users(builder: Builder, docname: str, label: str) -> list[nodes.Node]:
             elif page != env.statements.get(label, ("",))[0]:  # type: ignore[attr-defined]
                 title = nodes.Text(env.titles[page].astext())
                 found.setdefault(page, make_refnode(builder, docname, page, "", title))
-    links: list[nodes.Node] = []
-    for link in found.values():
-        links += [nodes.Text(", "), link] if links else [link]
-    return links
+    return list(found.values())
 
 
 def _link(builder: Builder, docname: str, label: str) -> nodes.reference:
@@ -199,9 +201,9 @@ def _link(builder: Builder, docname: str, label: str) -> nodes.reference:
     return make_refnode(builder, docname, page, label, nodes.Text(number(env, label)))
 
 
-def _entry(*children: nodes.Node) -> nodes.entry:
-    paragraph = nodes.paragraph("", "", *(part for child in children for part in (child, nodes.Text(" "))))
-    return nodes.entry("", paragraph)
+def _entry(*children: nodes.Node, between: str = " ") -> nodes.entry:
+    spaced = [part for child in children for part in (nodes.Text(between), child)][1:]
+    return nodes.entry("", nodes.paragraph("", "", *spaced))
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
