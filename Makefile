@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 SITE := _build/html
 export LMCOURSE_STRICT := 1
 
-.PHONY: help setup book serve lab test check bench clean
+.NOTPARALLEL:
+.PHONY: help setup book serve lab test check bench doctor clean
 
 help:
 	@echo "make book    set up, execute the chapters, build the site"
@@ -14,6 +15,7 @@ help:
 	@echo "make lab     open the chapters in JupyterLab"
 	@echo "make serve   serve the built site on this machine"
 	@echo "make bench   time the package against others, side by side"
+	@echo "make doctor  whether this machine can run the course, and advice"
 	@echo "make clean   remove what was built; keep the environment"
 
 setup: $(VENV)/ready
@@ -21,7 +23,7 @@ setup: $(VENV)/ready
 $(VENV)/ready: requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "The course needs Python 3.11 or later: make PYTHON=/path/to/python3.11"; exit 1; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip --version > /dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --requirement requirements.txt
 	$(BIN)/python -m pip install --quiet --no-deps --editable .
 	@touch $@
@@ -41,6 +43,9 @@ test: setup
 
 check: setup
 	$(BIN)/python tests/suite.py check
+
+doctor: setup
+	$(BIN)/lmcourse doctor
 
 bench: $(VENV)-bench/ready
 	$(VENV)-bench/bin/python -m pytest bench

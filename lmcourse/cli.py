@@ -20,8 +20,12 @@ app.add_typer(sweep_app, name="sweep", no_args_is_help=True)
 
 
 def main() -> None:
-    """Run the command line."""
-    app()
+    """Run the command line; a mistake gets one line, not a traceback."""
+    try:
+        app()
+    except (ValueError, RuntimeError, OSError) as error:
+        typer.echo(f"lmcourse: {error}", err=True)
+        raise SystemExit(2) from None
 
 
 @app.command()

@@ -1,8 +1,8 @@
 """The import closure: which modules of the package a piece of code reaches, and a hash of their sources.
 
 Stored results and executed chapters are keyed on it, so that they are redone when, and only when, code that
-they use has changed. Imports are read from the source, inside functions too; an import by a computed name
-is not seen.
+they use has changed. Imports are read from the source, inside functions too, and `import_module` with a
+literal name; an import by a computed name is not seen.
 """
 
 from __future__ import annotations
@@ -73,6 +73,11 @@ def _imported(source: str, inside: str, package: Path) -> Iterator[str]:
             if module.split(".")[0] == root:
                 yield module
                 yield from (f"{module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            name = node.args[0].value
+            if called in ("import_module", "__import__") and isinstance(name, str):
+                yield name
 
 
 def _module_file(name: str, package: Path) -> Path | None:

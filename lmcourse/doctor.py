@@ -6,7 +6,9 @@ import importlib.metadata
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from lmcourse import __version__
 from lmcourse.folders import cache_folder, project_folder, results_folder
@@ -62,8 +64,8 @@ def examine() -> list[Finding]:
         _gpu(),
         _network(),
         _profile(),
-        _cache(),
-        Finding("results", OK, str(results_folder())),
+        _folder("cache folder", cache_folder, "LMCOURSE_CACHE"),
+        _folder("results folder", results_folder, "LMCOURSE_RESULTS"),
         _project(),
     ]
 
@@ -155,18 +157,21 @@ def _profile() -> Finding:
     return Finding("profile", OK, name)
 
 
-def _cache() -> Finding:
-    folder = cache_folder()
-    existing = next((f for f in (folder, *folder.parents) if f.exists()), folder)
-    free = shutil.disk_usage(existing).free / 1e9
+def _folder(topic: str, find: Callable[[], Path], variable: str) -> Finding:
+    """Look at a folder that the course writes to, or at the nearest one above it that exists."""
+    advice = f"set {variable} to a folder that can be written to"
+    try:
+        folder = find()
+        existing = next(f for f in (folder, *folder.parents) if f.exists())
+        free = shutil.disk_usage(existing).free / 1e9
+    except (OSError, RuntimeError, StopIteration) as error:  # an unknown user, a broken link
+        return Finding(topic, PROBLEM, f"{os.environ.get(variable)}: {error}", advice)
     found = f"{folder} ({free:.0f} GB free)"
-    if not os.access(existing, os.W_OK):
-        return Finding("cache folder", PROBLEM, found, "not writable: set LMCOURSE_CACHE to a folder that is")
+    if not existing.is_dir() or not os.access(existing, os.W_OK):
+        return Finding(topic, PROBLEM, found, advice)
     if free < 2:
-        return Finding(
-            "cache folder", ADVICE, found, "less than 2 GB free: set LMCOURSE_CACHE to a larger disk"
-        )
-    return Finding("cache folder", OK, found)
+        return Finding(topic, ADVICE, found, f"less than 2 GB free: set {variable} to a larger disk")
+    return Finding(topic, OK, found)
 
 
 def _project() -> Finding:

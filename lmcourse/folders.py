@@ -17,8 +17,10 @@ def cache_folder() -> Path:
     chosen = os.environ.get("LMCOURSE_CACHE", "").strip()
     if chosen:
         return Path(chosen).expanduser().resolve()
-    from platformdirs import user_cache_path
-
+    try:
+        from platformdirs import user_cache_path
+    except ModuleNotFoundError:  # the theory alone is installed
+        return Path.home() / ".cache" / "lmcourse"
     return user_cache_path("lmcourse", appauthor=False)
 
 

@@ -7,9 +7,10 @@ edited is refused.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
-import os
-from collections.abc import Iterator, Mapping
+import zipfile
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -103,31 +104,47 @@ class Result:
 def write_result(path: Path, result: Result) -> None:
     """Write a result to the JSON file `path`, its arrays to an npz file beside it.
 
-    The arrays' file is named by their hash and written first, so that the JSON file always names a whole one.
+    The arrays' file is named by their hash and written first, so that the JSON file always names a whole one,
+    whoever else writes at the same time.
     """
+    before = _named_arrays(path)
     record: dict[str, Any] = {
+        "name": result.name,
         "provenance": asdict(result.provenance),
         "values": result.values,
         "arrays": None,
     }
     if result.arrays:
-        temporary = path.with_suffix(".npz")
-        content: dict[str, Any] = dict(result.arrays)
-        write_atomically(temporary, lambda p: np.savez_compressed(p, **content))
-        digest = _sha256(temporary.read_bytes())
+        data = _npz(result.arrays)
+        digest = _sha256(data)
         arrays = path.with_suffix(f".{digest[:12]}.npz")
-        os.replace(temporary, arrays)
+        write_atomically(arrays, lambda p: p.write_bytes(data))
         record["arrays"] = {"file": arrays.name, "sha256": digest}
     record["sha256"] = _sha256(_canonical(record))
     text = json.dumps(record, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
     write_atomically(path, lambda p: p.write_text(text, encoding="utf-8"))
-    for old in _array_files(path):
-        if not record["arrays"] or old.name != record["arrays"]["file"]:
-            old.unlink()
+    if before and before != (record["arrays"] or {}).get("file"):
+        (path.parent / before).unlink(missing_ok=True)
 
 
-def _array_files(path: Path) -> Iterator[Path]:
-    yield from path.parent.glob(f"{path.stem}.*.npz")
+def _npz(arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """Return an npz archive, the same bytes for the same arrays, whatever they are called."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, array in arrays.items():
+            entry = zipfile.ZipInfo(f"{name}.npy")
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            with archive.open(entry, "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
+    return buffer.getvalue()
+
+
+def _named_arrays(path: Path) -> str | None:
+    """Return the name of the arrays' file in the record at `path`, or None."""
+    try:
+        return str(json.loads(path.read_text(encoding="utf-8"))["arrays"]["file"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def read_result(path: Path) -> Result:
@@ -136,19 +153,22 @@ def read_result(path: Path) -> Result:
     Raises
     ------
     ResultError
-        If the file is missing, cut short or edited, or its arrays are.
+        If the file is missing, cut short or edited, belongs elsewhere, or its arrays are damaged.
     """
-    name = path.name.split(".")[0]
+    name, profile, *_ = path.name.split(".")
     advice = f"restore {path.name} from version control, or delete it and compute it again"
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         digest = record.pop("sha256")
     except FileNotFoundError:
         raise ResultError(f"no result {name!r} is stored as {path}") from None
-    except (ValueError, KeyError, AttributeError):
+    except (ValueError, KeyError, AttributeError, TypeError):
         raise ResultError(f"result {name!r} is cut short or not a result file; {advice}") from None
     if digest != _sha256(_canonical(record)):
         raise ResultError(f"result {name!r} was edited since it was computed (checksum differs); {advice}")
+    if (record["name"], record["provenance"]["profile"]) != (name, profile):
+        was = f"{record['name']}.{record['provenance']['profile']}.json"
+        raise ResultError(f"{path.name} was stored as {was}; a result keeps its name and profile: {advice}")
     arrays: dict[str, NDArray[Any]] = {}
     if record["arrays"]:
         file = path.parent / record["arrays"]["file"]

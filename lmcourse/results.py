@@ -12,7 +12,10 @@ import hashlib
 import importlib
 import inspect
 import json
+import operator
 import os
+import re
+import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,13 +23,17 @@ from typing import Any
 
 import numpy as np
 
-from lmcourse.closure import PACKAGE, closure_hash
+from lmcourse.closure import PACKAGE, closure_hash, import_closure
 from lmcourse.folders import results_folder
 from lmcourse.machine import gpu_name, processor_name, versions
 from lmcourse.profiles import profile
 from lmcourse.provenance import Provenance, Result, ResultError, read_result, write_result
 
 Compute = Callable[..., Mapping[str, Any]]
+
+_NAME = re.compile("[a-z][a-z0-9-]*")
+_RESERVED = {"con", "prn", "aux", "nul", *(f"{port}{i}" for port in ("com", "lpt") for i in range(10))}
+_STARTED = time.time()
 
 
 def stored(
@@ -43,10 +50,11 @@ def stored(
     Parameters
     ----------
     name
-        Lower-case words joined by hyphens. Every profile has a file of its own.
+        Lower-case letters, digits and hyphens, a letter first. Every profile has a file of its own.
     compute
         A function of a module, called as ``compute(seed=seed, **inputs)``. It returns a dictionary of
-        numbers, strings, lists (kept as JSON) and arrays (kept as npz).
+        numbers, strings, lists (kept as JSON) and arrays (kept as npz). Outside the package only its own
+        file, and what that imports from the package, is watched for changes.
     seed
         Passed to `compute`.
     inputs
@@ -60,12 +68,13 @@ def stored(
     ------
     ResultError
         If the stored file is damaged; in a strict build (``LMCOURSE_STRICT=1``), if it is stale and this
-        machine could compute it again; if a GPU is needed, there is none and nothing is stored.
+        machine could compute it again; if a GPU is needed, there is none and nothing is stored; if its code
+        was changed while this process had it loaded.
     TypeError
         If `compute` is not a function of a module, or returns something else than the above.
     """
-    inputs = dict(inputs or {})
     path = _path(name, folder)
+    inputs, seed = _as_json(name, dict(inputs or {})), operator.index(seed)
     function = _function_name(compute)
     possible = not needs_gpu or gpu_name() is not None
     if path.is_file():
@@ -125,7 +134,8 @@ def refresh(name: str, folder: Path | None = None) -> Result:
 def names(folder: Path | None = None) -> list[str]:
     """Return the names of the results stored for the profile in force, sorted."""
     suffix = f".{profile()}.json"
-    return sorted(p.name.removesuffix(suffix) for p in (folder or results_folder()).glob(f"*{suffix}"))
+    found = (p.name.removesuffix(suffix) for p in (folder or results_folder()).glob(f"*{suffix}"))
+    return sorted(name for name in found if _NAME.fullmatch(name))
 
 
 def stale(folder: Path | None = None) -> dict[str, str]:
@@ -150,15 +160,18 @@ def strict() -> bool:
 
 
 def _path(name: str, folder: Path | None) -> Path:
-    if not name or not all(c.isascii() and (c.isalnum() or c == "-") for c in name):
-        raise ValueError(f"a result's name is letters, digits and hyphens, got {name!r}")
+    if not _NAME.fullmatch(name) or name in _RESERVED:
+        raise ValueError(
+            f"a result's name is lower-case letters, digits and hyphens, a letter first, and no name that "
+            f"Windows reserves; got {name!r}"
+        )
     return (folder or results_folder()) / f"{name}.{profile()}.json"
 
 
 def _function_name(compute: Compute) -> str:
     module = getattr(compute, "__module__", None)
     name = getattr(compute, "__qualname__", "<")
-    if module in (None, "__main__") or "<" in name:
+    if module in (None, "__main__") or "<" in name or "." in name:
         raise TypeError(f"a stored result is computed by a function of a module, got {compute!r} of {module}")
     return f"{module}:{name}"
 
@@ -176,7 +189,7 @@ def _why_stale(p: Provenance, function: str, inputs: Mapping[str, Any], seed: in
     """Say how what is asked for differs from what was computed; the empty string if it does not."""
     if p.function != function:
         return f"it was computed by {p.function}, not {function}"
-    if p.inputs != json.loads(json.dumps(dict(inputs))):
+    if _text(p.inputs) != _text(inputs):
         return f"the inputs were {p.inputs}, not {dict(inputs)}"
     if p.seed != seed:
         return f"the seed was {p.seed}, not {seed}"
@@ -190,6 +203,8 @@ def _why_stale(p: Provenance, function: str, inputs: Mapping[str, Any], seed: in
 def _compute(
     name: str, compute: Compute, function: str, inputs: Mapping[str, Any], seed: int, needs_gpu: bool
 ) -> Result:
+    closure = _closure(function)
+    _refuse_changed_code(name, function)
     start = time.perf_counter()
     output = compute(seed=seed, **inputs)
     seconds = time.perf_counter() - start
@@ -197,21 +212,46 @@ def _compute(
     for key, array in arrays.items():
         if array.dtype.hasobject:
             raise TypeError(f"result {name!r}: array {key!r} holds Python objects; store numbers or strings")
-    rest = {key: value for key, value in output.items() if key not in arrays}
-    try:
-        values = json.loads(json.dumps(rest, allow_nan=False))
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"result {name!r}: {error}; return finite numbers, strings, lists, arrays") from None
+    values = _as_json(name, {key: value for key, value in output.items() if key not in arrays})
     p = Provenance(
         function=function,
-        inputs=json.loads(json.dumps(dict(inputs))),
+        inputs=dict(inputs),
         seed=seed,
         profile=profile(),
         needs_gpu=needs_gpu,
         device=(gpu_name() if needs_gpu else None) or processor_name(),
         seconds=round(seconds, 3),
-        closure=_closure(function),
+        closure=closure,
         versions=versions(),
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )
     return Result(name, values, arrays, p)
+
+
+def _refuse_changed_code(name: str, function: str) -> None:
+    """Refuse to compute with code that was loaded before its file was last changed."""
+    module = sys.modules[function.partition(":")[0]]
+    own = Path(inspect.getfile(module))
+    files = {own, *import_closure(f"import {module.__name__}").values()}
+    files |= set(import_closure(own.read_text(encoding="utf-8")).values())
+    changed = sorted(path.name for path in files if path.stat().st_mtime > _STARTED)
+    if changed:
+        raise ResultError(
+            f"result {name!r}: {', '.join(changed)} changed after this process started, so it may "
+            "run the code from before; restart it (in a notebook: restart the kernel)"
+        )
+
+
+def _as_json(name: str, values: dict[str, Any]) -> dict[str, Any]:
+    """Return values as they come back from JSON; TypeError if they do not."""
+    try:
+        return dict(json.loads(json.dumps(values, allow_nan=False)))
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"result {name!r}: {error}; inputs and values are finite numbers, strings and lists (arrays are "
+            "for values only)"
+        ) from None
+
+
+def _text(inputs: Mapping[str, Any]) -> str:
+    return json.dumps(dict(inputs), sort_keys=True)

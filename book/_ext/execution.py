@@ -1,17 +1,17 @@
 """Execute the chapters in parallel, and again only when something that they use has changed.
 
 jupyter-cache keeps an executed notebook for each state of its code cells. What it does not see is added
-here: the modules of `lmcourse` that the cells reach, the requirements, the profile, and the stored results
-that the cells name. All of it becomes one fingerprint in the notebook's kernel metadata, which is part of
-jupyter-cache's key.
+here: the modules of `lmcourse` that the cells reach and its data files, Python files beside the chapters, the
+requirements, the profile, and, if the cells reach `lmcourse.results`, the stored results. All of it becomes
+one fingerprint in the notebook's kernel metadata, which is part of jupyter-cache's key.
 """
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import os
 import platform
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -30,34 +30,48 @@ from sphinx.errors import ExtensionError
 from sphinx.util import logging
 
 from lmcourse import __version__, results
-from lmcourse.closure import closure_hash
+from lmcourse.closure import PACKAGE, closure_hash, import_closure
 from lmcourse.folders import results_folder
 from lmcourse.profiles import profile
 
-REQUIREMENTS = Path(__file__).parents[2] / "requirements.txt"
+ROOT = Path(__file__).parents[2]
+REQUIREMENTS = ROOT / "requirements.txt"
+
+_RUNS_PYTHON = re.compile(r"^\s*%%?(?:time|timeit|capture|prun)\b", re.MULTILINE)
 
 logger = logging.getLogger(__name__)
 
 
 def source_of(notebook: NotebookNode) -> str:
-    """Return a notebook's code cells as Python, magics included."""
+    """Return a notebook's code cells as Python, magics included; of a magic that runs Python, what it runs."""
     to_python = TransformerManager().transform_cell
-    return "\n".join(to_python(cell.source) for cell in notebook.cells if cell.cell_type == "code")
+    cells = [_RUNS_PYTHON.sub("", cell.source) for cell in notebook.cells if cell.cell_type == "code"]
+    return "\n".join(to_python(cell) for cell in cells)
 
 
 def fingerprint(notebook: NotebookNode) -> str:
     """Hash everything but its own cells that decides what a notebook prints."""
     source = source_of(notebook)
+    watched = [
+        *(ROOT / "chapters").glob("*.py"),
+        *(f for f in PACKAGE.rglob("*") if _is_data(f)),
+        REQUIREMENTS,
+    ]
     parts = [
         closure_hash(source),
-        REQUIREMENTS.read_text(encoding="utf-8"),
         profile(),
         platform.python_version(),
+        *(path.read_text(encoding="utf-8", errors="replace") for path in sorted(watched)),
     ]
-    strings = {node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)}
-    stored = [results_folder() / f"{name}.{profile()}.json" for name in results.names() if name in strings]
-    parts += [path.read_text(encoding="utf-8") for path in stored]
+    if "lmcourse.results" in import_closure(source):
+        for name in results.names():
+            path = results_folder() / f"{name}.{profile()}.json"
+            parts += [path.read_text(encoding="utf-8"), results.load(name).stale]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _is_data(path: Path) -> bool:
+    return path.is_file() and path.suffix not in (".py", ".pyc")
 
 
 def read(text: str) -> NotebookNode:

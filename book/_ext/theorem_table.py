@@ -6,13 +6,16 @@ outcomes from `lmcourse.theorems`. The checks run once for each state of that co
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import platform
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from execution import REQUIREMENTS
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.builders import Builder
@@ -24,7 +27,7 @@ from sphinx.util.nodes import make_refnode
 from lmcourse import theorems
 from lmcourse.closure import closure_hash
 from lmcourse.folders import write_atomically
-from lmcourse.profiles import choose, profile
+from lmcourse.profiles import choose
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +61,9 @@ def _check(name: str, n: int) -> dict[str, Any]:
 def outcomes(folder: Path) -> dict[str, dict[str, Any]]:
     """Check every registered theorem, or recall the outcome for the same code and profile."""
     n = choose(smoke=40, cpu=200, gpu=1000)
-    path = folder / f"theorems-{profile()}-{closure_hash('import lmcourse.theorems')[:16]}.json"
+    state = [closure_hash("import lmcourse.theorems"), REQUIREMENTS.read_text(encoding="utf-8"), str(n)]
+    state += [platform.python_version()]
+    path = folder / f"theorems-{hashlib.sha256(''.join(state).encode()).hexdigest()[:16]}.json"
     if not path.is_file():
         with ProcessPoolExecutor(os.cpu_count()) as pool:
             names = theorems.names()

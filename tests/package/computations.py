@@ -15,3 +15,13 @@ def not_finite(seed):
 
 def objects(seed):
     return {"array": np.array([{}], dtype=object)}
+
+
+def odd_names(seed, n=0):
+    return {"file": np.arange(2), "allow_pickle": np.arange(3)}
+
+
+class Kept:
+    @staticmethod
+    def method(seed):
+        return {}

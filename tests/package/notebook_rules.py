@@ -11,11 +11,16 @@ from nbformat import NotebookNode
 
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
-# Code, mathematics, links and roles may hold numbers; so may the options of a directive.
+# Code, mathematics, links, tags and the options of a directive may hold numbers; what a directive says may not.
 _NOT_PROSE = re.compile(
-    r"```.*?```|`[^`]*`|\$\$.*?\$\$|\$[^$]*\$|\]\([^)]*\)|<[^>]*>|^:[\w-]+:.*?$", re.DOTALL | re.MULTILINE
+    r"^(`{3,})(?!`)(?!\{).*?^\1\s*$|^(`{3,})\{math\}.*?^\2\s*$|`+[^`\n]*`+|\$\$.*?\$\$|\$[^$]*\$|\]\([^)]*\)"
+    r"|</?[a-zA-Z][^<>]*>|^:[\w-]+:.*?$",
+    re.DOTALL | re.MULTILINE,
 )
-_TYPED_NUMBER = re.compile(r"\d+[.]\d+|\d+\s*(?:%|percent|per cent|points)")
+_TYPED_NUMBER = re.compile(
+    r"\d*[.]\d+(?:e[-+]?\d+)?|\d+e[-+]?\d+|\d+\s*(?:\\?%|percent|per cent|points|seconds|minutes)"
+)
+_NUMBER_AS_MATHS = re.compile(r"\$\s*[-−]?\d*[.]\d+\s*(?:\\?%)?\s*\$")
 
 
 def outputs_left_in(notebook: NotebookNode) -> list[str]:
@@ -55,7 +60,8 @@ def numbers_typed_in_prose(notebook: NotebookNode) -> list[str]:
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             prose = _NOT_PROSE.sub(" ", cell.source)
-            found += [f"cell {cell.id}: {hit!r}" for hit in _TYPED_NUMBER.findall(prose)]
+            hits = _TYPED_NUMBER.findall(prose) + _NUMBER_AS_MATHS.findall(cell.source)
+            found += [f"cell {cell.id}: {hit!r}" for hit in hits]
     return found
 
 

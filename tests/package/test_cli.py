@@ -1,6 +1,9 @@
 """The command line, run as a reader runs it."""
 
 import builtins
+import os
+import subprocess
+import sys
 
 import pytest
 from typer.testing import CliRunner
@@ -73,6 +76,34 @@ def test_results_are_listed_and_refreshed(monkeypatch, tmp_path):
     assert run("results", "list").output.startswith("stale squares")
     assert "squares: computed at" in run("results", "refresh").output
     assert run("results", "list").output.startswith("fresh squares")
+
+
+@pytest.mark.parametrize("value", ["~nobody-of-that-name/x", "{file}", "{file}/below"])
+def test_doctor_names_a_folder_that_cannot_be_written(monkeypatch, tmp_path, value):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("LMCOURSE_CACHE", value.format(file=tmp_path / "file"))
+    [finding] = [f for f in doctor.examine() if f.topic == "cache folder"]
+    assert finding.status == doctor.PROBLEM
+    assert "LMCOURSE_CACHE" in finding.advice
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables", "message"),
+    [
+        (("results", "list"), {"LMCOURSE_PROFILE": "huge"}, "set it to one of"),
+        (("results", "refresh", "nothing-of-that-name"), {}, "no result 'nothing-of-that-name'"),
+        (("results", "refresh", "../x"), {}, "lower-case letters"),
+        (("theorems", "pinsker", "--n", "0"), {}, "n must be at least 1"),
+        (("theorems", "fermat"), {}, "no theorem 'fermat'"),
+    ],
+)
+def test_a_mistake_gets_one_line_and_no_traceback(tmp_path, arguments, variables, message):
+    environment = os.environ | {"LMCOURSE_RESULTS": str(tmp_path), "LMCOURSE_PROFILE": ""} | variables
+    command = [sys.executable, "-m", "lmcourse.cli", *arguments]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert result.returncode not in (0, None)
+    assert message in " ".join(result.stderr.replace("│", " ").split())
+    assert "Traceback" not in result.stderr
 
 
 @pytest.mark.parametrize("arguments", [("--help",), ("results", "--help"), ("doctor", "--help")])

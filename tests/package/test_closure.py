@@ -31,6 +31,7 @@ def package(tmp_path):
         ("import pack.a", {"pack", "pack.a", "pack.b", "pack.sub", "pack.sub.c"}),
         ("from pack import b as other", {"pack", "pack.b", "pack.sub", "pack.sub.c"}),
         ("def g():\n    from pack.sub.c import x", {"pack", "pack.sub", "pack.sub.c"}),
+        ("import importlib\nimportlib.import_module('pack.sub.c')", {"pack", "pack.sub", "pack.sub.c"}),
         ("import numpy", set()),
     ],
 )

@@ -1,7 +1,11 @@
 """Stored results: kept with provenance, refused when damaged, noticed when stale."""
 
 import json
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import computations
 import numpy as np
@@ -163,10 +167,67 @@ def test_what_cannot_be_stored_is_refused(tmp_path):
         results.stored("a", computations.objects, seed=1, folder=tmp_path)
     with pytest.raises(TypeError, match="function of a module"):
         results.stored("a", lambda seed: {}, seed=1, folder=tmp_path)
-    with pytest.raises(ValueError, match="letters, digits and hyphens"):
-        results.stored("../a", computations.squares, seed=1, folder=tmp_path)
+    with pytest.raises(TypeError, match="function of a module"):
+        results.stored("a", computations.Kept.method, seed=1, folder=tmp_path)
+    with pytest.raises(TypeError, match=r"not JSON serializable.* inputs and values"):
+        results.stored("a", computations.squares, seed=1, inputs={"n": np.arange(3)}, folder=tmp_path)
+
+
+@pytest.mark.parametrize("name", ["../a", "A", "-a", "nul", "a b", ""])
+def test_a_name_that_some_system_cannot_keep_is_refused(tmp_path, name):
+    with pytest.raises(ValueError, match="lower-case letters, digits and hyphens"):
+        results.stored(name, computations.squares, seed=1, folder=tmp_path)
 
 
 def test_a_missing_result_says_so(tmp_path):
     with pytest.raises(ResultError, match="no result 'none'"):
         results.load("none", tmp_path)
+
+
+def test_a_result_keeps_its_name_and_profile(kept, monkeypatch):
+    folder, _, _ = kept
+    (folder / "squares.smoke.json").write_bytes((folder / "squares.cpu.json").read_bytes())
+    monkeypatch.setenv("LMCOURSE_PROFILE", "smoke")
+    with pytest.raises(ResultError, match=r"stored as squares\.cpu\.json"):
+        results.load("squares", folder)
+
+
+def test_inputs_of_another_type_are_other_inputs(tmp_path):
+    for n in (1, 1.0):
+        results.stored("odd", computations.odd_names, seed=1, inputs={"n": n}, folder=tmp_path)
+    assert isinstance(results.load("odd", tmp_path).provenance.inputs["n"], float)
+
+
+def test_arrays_may_have_any_name(tmp_path):
+    results.stored("odd", computations.odd_names, seed=1, folder=tmp_path)
+    loaded = results.load("odd", tmp_path).arrays
+    assert sorted(loaded) == ["allow_pickle", "file"]
+
+
+def test_code_changed_under_a_running_process_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(results, "_STARTED", 0.0)
+    with pytest.raises(ResultError, match=r"computations\.py.* changed after this process started"):
+        results.stored("squares", computations.squares, seed=1, inputs={"n": 1}, folder=tmp_path)
+
+
+def test_two_writers_leave_one_whole_result(tmp_path):
+    """Several processes store other versions of one result at once; every reader finds a whole one."""
+    code = (
+        "import sys; from pathlib import Path; import computations; from lmcourse import results\n"
+        "for n in range(int(sys.argv[1]), 40, 4):\n"
+        "    inputs, folder = {'n': n}, Path(sys.argv[2])\n"
+        "    results.stored('squares', computations.squares, seed=n, inputs=inputs, folder=folder)\n"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    writers = [
+        subprocess.Popen([sys.executable, "-c", code, str(k), str(tmp_path)], env=environment) for k in (1, 2)
+    ]
+    assert [writer.wait(60) for writer in writers] == [0, 0]
+    result = results.load("squares", tmp_path)
+    assert len(result.arrays["squares"]) == result.provenance.inputs["n"]
+
+
+def test_files_of_others_are_passed_over(kept):
+    folder, _, _ = kept
+    (folder / "squares (1).cpu.json").write_text("a copy by a file manager")
+    assert results.names(folder) == ["squares"]
