@@ -11,7 +11,7 @@ from nbformat import NotebookNode
 
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
-# Code, mathematics, links, tags and the options of a directive may hold numbers; what a directive says may not.
+# Code, mathematics, links, tags and the options of a directive may hold numbers; its text may not.
 _NOT_PROSE = re.compile(
     r"^(`{3,})(?!`)(?!\{).*?^\1\s*$|^(`{3,})\{math\}.*?^\2\s*$|`+[^`\n]*`+|\$\$.*?\$\$|\$[^$]*\$|\]\([^)]*\)"
     r"|</?[a-zA-Z][^<>]*>|^:[\w-]+:.*?$",
@@ -66,34 +66,33 @@ def numbers_typed_in_prose(notebook: NotebookNode) -> list[str]:
 
 
 def numbers_typed_in_titles(notebook: NotebookNode) -> list[str]:
-    """The title of a figure interpolates its numbers too."""
+    """Nor has the text of a figure: no string of a cell that shows one holds a decimal or a percentage."""
     found = []
-    for cell, call in _calls(notebook, {"show", "explore"}):
-        for keyword in call.keywords:
-            if keyword.arg in ("title", "alt"):
-                formats = [
-                    n.format_spec for n in ast.walk(keyword.value) if isinstance(n, ast.FormattedValue)
-                ]
-                specs = {n for spec in formats if spec for n in ast.walk(spec)}  # as `.0%`
-                nodes = [n for n in ast.walk(keyword.value) if isinstance(n, ast.Constant) and n not in specs]
-                texts = [n.value for n in nodes]
-                for text in texts:
-                    if isinstance(text, str):
-                        found += [f"cell {cell.id}: {hit!r}" for hit in _TYPED_NUMBER.findall(text)]
+    for cell in {id(cell): cell for cell, _ in _figure_calls(notebook)}.values():
+        tree = _tree(cell)
+        interpolated = [node for node in ast.walk(tree) if isinstance(node, ast.FormattedValue)]
+        specs = {
+            n for node in interpolated if node.format_spec for n in ast.walk(node.format_spec)
+        }  # as `.0%`
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in specs:
+                if not re.search("[A-Za-z]{2}", node.value):
+                    continue  # the label of a tick
+                found += [f"cell {cell.id}: {hit!r}" for hit in _TYPED_NUMBER.findall(node.value)]
+        constants = [n.value for n in interpolated if isinstance(n.value, ast.Constant)]
+        found += [f"cell {cell.id}: {{{n.value!r}}} interpolates a constant" for n in constants]
     return found
 
 
 def unsaid_figures(notebook: NotebookNode) -> list[str]:
     """Figures go through `figures.show` and `figures.explore`, which require a title and a description."""
     found = []
-    for cell, call in _calls(notebook, {"show", "explore"}):
-        owner = call.func.value.id if isinstance(call.func.value, ast.Name) else ""
-        if owner != "figures":
-            found.append(
-                f"cell {cell.id}: {owner}.{call.func.attr}() shows a figure without title and description"
-            )
+    for cell, call in _figure_calls(notebook):
+        name = ast.unparse(call.func)
+        if name not in ("figures.show", "figures.explore"):
+            found.append(f"cell {cell.id}: {name}() may show a figure without title and description")
         elif not {"title", "alt"} <= {keyword.arg for keyword in call.keywords}:
-            found.append(f"cell {cell.id}: figures.{call.func.attr}() lacks title= or alt=")
+            found.append(f"cell {cell.id}: {name}() lacks title= or alt=")
     return found
 
 
@@ -104,27 +103,59 @@ def maths_macros(notebook: NotebookNode) -> list[str]:
 
 
 def branches_on_the_profile(notebook: NotebookNode) -> list[str]:
-    """A profile changes sizes only: code that asks which profile is in force could skip an assertion."""
+    """A profile changes sizes only, and what a chapter asserts it asserts in every profile.
+
+    So nothing that says where the code runs takes part in a decision, `choose` chooses among whole numbers
+    and collections of them, and no assertion stands under a condition.
+    """
     found = []
     for cell, tree in _trees(notebook):
+        where = f"cell {cell.id}"
+        places = {"profile", "gpu_name", "environ", "getenv"}
+        for node in ast.walk(tree):  # names that stand for one of these
+            if (
+                isinstance(node, ast.Assign)
+                and places & _names(node.value)
+                and isinstance(node.value, ast.Call)
+            ):
+                places |= {
+                    n.id for target in node.targets for n in ast.walk(target) if isinstance(n, ast.Name)
+                }
         for node in ast.walk(tree):
-            if isinstance(node, ast.If | ast.IfExp | ast.While | ast.Assert | ast.Match):
-                test = node.subject if isinstance(node, ast.Match) else node.test
-                named = {n.id for n in ast.walk(test) if isinstance(n, ast.Name)}
-                named |= {n.attr for n in ast.walk(test) if isinstance(n, ast.Attribute)}
-                texts = {n.value for n in ast.walk(test) if isinstance(n, ast.Constant)}
-                if named & {"profile", "choose"} or "LMCOURSE_PROFILE" in texts:
-                    found.append(
-                        f"cell {cell.id}, line {node.lineno}: a branch or assertion asks for the profile"
-                    )
+            if isinstance(node, ast.If | ast.IfExp | ast.While | ast.Assert | ast.Match | ast.comprehension):
+                tests = node.ifs if isinstance(node, ast.comprehension) else [getattr(node, "test", None)]
+                tests += [node.subject] if isinstance(node, ast.Match) else []
+                if any(places & _names(test) for test in tests if test is not None):
+                    found.append(f"{where}: a decision or assertion asks where the code runs")
+            if isinstance(node, ast.BoolOp | ast.Compare) and places & _names(node):
+                found.append(f"{where}: a condition asks where the code runs")
+            if isinstance(node, ast.Call) and _last_name(node.func) == "choose":
+                for keyword in node.keywords:
+                    if not _is_size(keyword.value):
+                        found.append(
+                            f"{where}: choose({keyword.arg}={ast.unparse(keyword.value)}) is no size"
+                        )
+            if isinstance(node, ast.If | ast.Try) and any(isinstance(n, ast.Assert) for n in ast.walk(node)):
+                found.append(f"{where}: an assertion stands under a condition")
     return found
+
+
+def _is_size(value: ast.expr) -> bool:
+    """Whether an expression is a positive whole number, or a collection of things that are no decision."""
+    if isinstance(value, ast.Constant):
+        return type(value.value) is int and value.value > 0
+    if isinstance(value, ast.List | ast.Tuple | ast.Set):
+        return not any(isinstance(n, ast.Constant) and isinstance(n.value, bool) for n in ast.walk(value))
+    return isinstance(value, ast.Call | ast.BinOp | ast.Name)
 
 
 def asserts_nothing(notebook: NotebookNode) -> list[str]:
     """A chapter ends by asserting what it claims."""
-    last = [tree for _, tree in _trees(notebook)][-2:]
-    checked = any(isinstance(node, ast.Assert) for tree in last for node in ast.walk(tree))
-    return [] if checked else ["the closing cells assert nothing"]
+    asserts = [n for _, tree in _trees(notebook)[-2:] for n in ast.walk(tree) if isinstance(n, ast.Assert)]
+    if not any(_names(node.test) for node in asserts):
+        return ["the closing cells assert nothing"]
+    empty = [n for n in asserts if isinstance(n.test, ast.Constant | ast.Tuple)]
+    return [f"`{ast.unparse(node)}` is always true" for node in empty]
 
 
 RULES = (
@@ -139,19 +170,33 @@ RULES = (
 )
 
 
+def _tree(cell: NotebookNode) -> ast.Module:
+    """Parse a cell; of a magic that runs Python, what it runs."""
+    source = re.sub(r"^\s*%%?(?:time|timeit|capture|prun)\b", "", cell.source, flags=re.MULTILINE)
+    return ast.parse(TransformerManager().transform_cell(source))
+
+
 def _trees(notebook: NotebookNode) -> list[tuple[NotebookNode, ast.Module]]:
-    to_python = TransformerManager().transform_cell
-    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    return [(cell, ast.parse(to_python(cell.source))) for cell in code]
+    return [(cell, _tree(cell)) for cell in notebook.cells if cell.cell_type == "code"]
 
 
-def _calls(notebook: NotebookNode, names: set[str]) -> list[tuple[NotebookNode, ast.Call]]:
+def _figure_calls(notebook: NotebookNode) -> list[tuple[NotebookNode, ast.Call]]:
+    """Calls of anything named `show` or `explore`, under whatever name it was imported from."""
     return [
         (cell, node)
         for cell, tree in _trees(notebook)
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in names
+        if isinstance(node, ast.Call) and _last_name(node.func) in ("show", "explore")
     ]
+
+
+def _last_name(function: ast.expr) -> str:
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+def _names(node: ast.AST) -> set[str]:
+    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    return names | {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
 
 
 def read(path: object) -> NotebookNode:
