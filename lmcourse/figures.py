@@ -95,16 +95,21 @@ class Control:
     format: Callable[[Any], str] = str
     start: int = 0
 
+    def __post_init__(self) -> None:
+        if self.values and not 0 <= self.start < len(self.values):
+            raise ValueError(f"control {self.label!r} starts at {self.start} of {len(self.values)} values")
+
 
 def show(fig: Figure, *, title: str, alt: str) -> None:
-    """Display a figure under a title that states its finding, and close it.
+    r"""Display a figure under a title that states its finding, and close it.
 
     Parameters
     ----------
     fig
         The figure.
     title
-        The finding, as a sentence. Mathematics in ``$...$``. Interpolate numbers, do not type them.
+        The finding, as a sentence. Mathematics in ``$...$``; a dollar is ``\$``. Interpolate numbers, do not
+        type them.
     alt
         What somebody who cannot see the picture must know: axes, shape of the curves, what stands out.
 
@@ -115,8 +120,8 @@ def show(fig: Figure, *, title: str, alt: str) -> None:
     """
     from IPython.display import display
 
-    _check_texts(title, alt)
     drawn = svg.draw_svg(fig)
+    _check_texts(title, alt)
     uid = svg.unique_id(title, drawn)
     picture = svg.label(svg.prefix_ids(drawn, uid), alt)
     display({"text/html": _page(uid, title, picture), "text/plain": f"{title}\n{alt}"}, raw=True)
@@ -216,12 +221,12 @@ def _explorer_page(uid: str, sliders: Mapping[str, Control], titles: list[str], 
         first = first * len(slider.values) + slider.start
         shown = slider.format(slider.values[slider.start])
         controls.append(
-            f'<label class="lm-control" for="{uid}-{name}"><span>{html.escape(slider.label)}</span>'
+            f'<label class="lm-control" for="{uid}-{name}"><span>{_title_html(slider.label)}</span>'
             f'<input type="range" id="{uid}-{name}" min="0" max="{len(slider.values) - 1}" step="1"'
             f' value="{slider.start}" autocomplete="off">'
             f'<output for="{uid}-{name}">{html.escape(shown)}</output></label>'
         )
-    payload = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
+    payload = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", r"\u003c")
     return (
         f'<div class="lm-explore" id="{uid}"><figure class="lm-figure" aria-labelledby="{uid}-title">'
         f'<p class="lm-figure-title" id="{uid}-title" aria-live="polite">{_title_html(titles[first])}</p>'

@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 
 
 def source_of(notebook: NotebookNode) -> str:
-    """Return a notebook's code cells as Python, magics included; of a magic that runs Python, what it runs."""
+    """Return a notebook's code cells as Python; of a magic that runs Python, what it runs."""
     to_python = TransformerManager().transform_cell
     cells = [_RUNS_PYTHON.sub("", cell.source) for cell in notebook.cells if cell.cell_type == "code"]
     return "\n".join(to_python(cell) for cell in cells)

@@ -84,6 +84,11 @@ def figures_without_words(html: str) -> list[str]:
         findings += [
             f"a picture in figure {number} has no alternative text" for p in pictures if not _words(p, soup)
         ]
+    findings += [
+        f"the output of a cell shows {str(img.get('src'))[:60]} without a title"
+        for img in soup.select(".cell_output img")
+        if not img.find_parent("figure", class_="lm-figure")
+    ]
     outside_figures = (
         img for img in soup.select("article img") if not img.find_parent("figure", class_="lm-figure")
     )

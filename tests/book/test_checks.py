@@ -75,6 +75,11 @@ def test_a_figure_without_title_or_alternative_text_is_found(title, words):
     assert figures_without_words(FIGURE.format(title=title, words=words))
 
 
+def test_a_picture_that_a_cell_leaves_behind_is_found():
+    cell = '<div class="cell"><div class="cell_output"><img src="x.png" alt="../_images/x.png"></div></div>'
+    assert figures_without_words(cell)
+
+
 def test_a_figure_with_both_passes():
     assert figures_without_words(FIGURE.format(title="It falls", words='aria-label="A curve"')) == []
 

@@ -138,3 +138,30 @@ def test_the_widget_moves_with_its_sliders(shown):
 def test_too_few_or_too_many_pictures_are_refused(controls):
     with pytest.raises(ValueError, match="combinations"):
         figures.explore(draw, title=TITLE, alt=ALT, **controls)
+
+
+def test_a_control_starts_at_one_of_its_values():
+    with pytest.raises(ValueError, match="'k' starts at 3 of 3 values"):
+        figures.Control("k", [1, 2, 3], start=3)
+
+
+def test_a_refused_figure_is_closed():
+    with pytest.raises(ValueError, match="needs a title"):
+        figures.show(draw(), title="", alt=ALT)
+    assert plt.get_fignums() == []
+
+
+def test_no_text_breaks_out_of_the_page(shown):
+    """Dollars, tags and script ends in titles, labels and values stay text."""
+    evil = "</script><script>alert(1)</script><!--<script>"
+    figures.explore(
+        lambda k: draw(),
+        title=rf"It costs \$5 and then \$6 {evil}",
+        alt=f"A line {evil}",
+        k=figures.Control(rf"$\alpha$ {evil}", [1, 2], lambda v: f"{v} {evil}"),
+    )
+    page = shown[0]["text/html"]
+    assert page.count("<script") == page.count("</script>") == 2
+    assert "<!--" not in page
+    assert "It costs $5 and then $6" in page
+    assert r"\(\alpha\)" in page
