@@ -192,9 +192,9 @@ def _check_texts(title: str, alt: str) -> None:
 
 
 def _title_html(title: str) -> str:
-    return re.sub(
-        r"\$([^$]+)\$", r'<span class="math notranslate nohighlight">\\(\1\\)</span>', html.escape(title)
-    )
+    r"""Return a title as HTML: ``$...$`` is mathematics, ``\$`` a dollar."""
+    math = r'<span class="math notranslate nohighlight">\\(\1\\)</span>'
+    return re.sub(r"(?<!\\)\$([^$]+)(?<!\\)\$", math, html.escape(title)).replace(r"\$", "$")
 
 
 def _page(uid: str, title: str, inner: str) -> str:
