@@ -1,8 +1,8 @@
 """Exact inference in hidden Markov models, for batches of sequences.
 
 The law and its samples (`hmm_model`) are here too, so that this is the one module to import. Results are
-float64 and exact up to rounding, at any length: the fast recursion (`hmm_scaled`) answers, and the sequences
-whose probabilities are too small for it are found and redone in logarithms (`hmm_logspace`).
+float64 and exact up to rounding, at any length: the fast recursion (`hmm_scaled`) answers where it can prove
+that underflow cost it nothing, and all other sequences are redone in logarithms (`hmm_logspace`).
 """
 
 from __future__ import annotations
@@ -32,12 +32,11 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
-Fast = Callable[[HMM, ScaledEvidence, Array, float], Array]
+Fast = Callable[[HMM, ScaledEvidence, Array, bool], NDArray[np.bool_]]
 Exact = Callable[[HMM, Array], Array]
 
 CACHE = 2**18  # bytes of one message for a block of sequences
 MEMORY = 2**25  # bytes of the messages at all positions for a block
-AGREEMENT = 1e-13  # between the two runs of the fast recursion
 
 
 class ImpossibleSequenceError(ValueError):
@@ -52,16 +51,15 @@ class ImpossibleSequenceError(ValueError):
         first position whose *other* positions have probability zero together.
     """
 
-    def __init__(self, index: int, position: int, reason: str) -> None:
-        super().__init__(index, position, reason)
+    def __init__(self, index: int, position: int, reason: str, remedy: str) -> None:
+        super().__init__(index, position, reason, remedy)
         self.index = index
         self.position = position
 
     def __str__(self) -> str:
         return (
             f"sequence {self.index} is impossible under the model: {self.args[2]} probability zero. "
-            "Mask or drop what is at fault, or use a model without zeros. "
-            "log_likelihood(..., impossible='-inf') finds all such sequences"
+            f"Mask or drop what is at fault, or use a model without zeros{self.args[3]}"
         )
 
 
@@ -245,7 +243,10 @@ def _infer(
         block = out[rows[0] : rows[-1] + 1]
         for few in _blocks(_unsure(hmm, seen, rows, block, fast), 8 * hmm.n_states**2, seen.n_positions):
             block[few] = exact(hmm, seen.logarithms(rows[few]))
-            failed = ~np.isfinite(block[few]).reshape(few.size, -1).all(axis=1)
+            defined = np.isfinite(block[few])
+            if len(shape) == 2:
+                defined[seen.beyond(rows[few])] = True
+            failed = ~defined.reshape(few.size, -1).all(axis=1)
             if raises and failed.any():
                 raise _impossible(hmm, seen, int(rows[few][failed][0]), exact)
         if len(shape) == 2:
@@ -256,14 +257,12 @@ def _infer(
 def _unsure(hmm: HMM, seen: Evidence, rows: NDArray[np.int64], block: Array, fast: Fast) -> NDArray[np.int64]:
     """Fill a block by the fast recursion; return which of its sequences may have lost digits."""
     with np.errstate(all="ignore"):
-        fit = fast(hmm, seen.scaled(rows), block, 0.0)
-        unsure = np.flatnonzero(~(fit > hmm_scaled.SAFE_FIT))
-        if unsure.size:
-            floored = np.empty((unsure.size, *block.shape[1:]))
-            fast(hmm, seen.scaled(rows[unsure]), floored, hmm_scaled.FLOOR)
-            agree = np.isclose(floored, block[unsure], rtol=AGREEMENT, atol=AGREEMENT)
-            unsure = unsure[~agree.reshape(unsure.size, -1).all(axis=1)]
-    return unsure
+        sure = fast(hmm, seen.scaled(rows), block, False)
+        for few in _blocks(np.flatnonzero(~sure), 2 * 8 * hmm.n_states, seen.n_positions):
+            twice = np.empty((2 * few.size, *block.shape[1:]))
+            sure[few] = fast(hmm, seen.scaled(np.tile(rows[few], 2)), twice, True)
+            block[few] = twice[: few.size]
+    return np.flatnonzero(~sure)
 
 
 def _blocks(rows: NDArray[np.int64], width: int, n_positions: int) -> Iterator[NDArray[np.int64]]:
@@ -278,8 +277,12 @@ def _impossible(hmm: HMM, seen: Evidence, index: int, exact: Exact) -> Impossibl
     logs = seen.logarithms(np.array([index]))
     if exact is hmm_logspace.masked_conditionals:
         position = int(np.argmax(np.isnan(exact(hmm, logs)[0, :, 0])))
-        return ImpossibleSequenceError(index, position, f"the evidence without position {position} has")
+        return ImpossibleSequenceError(index, position, f"the evidence without position {position} has", "")
     prepended = int(exact is hmm_logspace.initial_posterior)
     logs = np.concatenate([np.zeros((1, prepended, hmm.n_states)), logs], axis=1)
     position = int(np.argmax(np.isneginf(hmm_logspace.running_log_likelihood(hmm, logs)))) - prepended
-    return ImpossibleSequenceError(index, position, f"the evidence up to position {position} has")
+    remedy = ". log_likelihood(..., impossible='-inf'), {}finds all such sequences".format(
+        "of the sequences with a mask prepended, " * prepended
+    )
+    reason = f"the evidence up to position {position} has"
+    return ImpossibleSequenceError(index, position, reason, remedy)

@@ -107,16 +107,22 @@ def as_evidence(
     raise ValueError("give exactly one of symbols (N, T) and evidence (N, T, H)")
 
 
+def _as_array(values: ArrayLike, name: str, blank: int) -> NDArray[Any]:
+    if isinstance(values, np.ma.MaskedArray):
+        raise ValueError(f"{name} is a masked array; its mask would be lost. Pass {name}.filled({blank})")
+    return np.asarray(values)
+
+
 def _as_symbols(symbols: ArrayLike) -> NDArray[Any]:
-    given = np.asarray(symbols)
+    given = _as_array(symbols, "symbols", MASK)
     if given.ndim != 2:
         hint = "; for one sequence pass symbols[None]" if given.ndim == 1 else ""
         raise ValueError(f"symbols has shape {given.shape}, not (N, T){hint}")
-    if given.dtype.kind not in "iu":
+    if given.size and given.dtype.kind not in "iu":
         raise ValueError(
             f"symbols has dtype {given.dtype}; give integers, {MASK} for a mask. Likelihoods go in evidence="
         )
-    return given
+    return given.astype(np.int64, copy=False) if given.size == 0 else given
 
 
 def _check_symbols(given: NDArray[Any], lengths: NDArray[np.int64], n_symbols: int) -> None:
@@ -130,7 +136,7 @@ def _check_symbols(given: NDArray[Any], lengths: NDArray[np.int64], n_symbols: i
 
 
 def _as_likelihoods(evidence: ArrayLike, n_states: int) -> NDArray[Any]:
-    given = np.asarray(evidence)
+    given = _as_array(evidence, "evidence", 1)
     if given.ndim != 3 or given.shape[2] != n_states:
         raise ValueError(
             f"evidence has shape {given.shape}, not (N, T, {n_states}): a likelihood for each state"
@@ -150,15 +156,24 @@ def _check_likelihoods(given: NDArray[Any], lengths: NDArray[np.int64]) -> None:
                 f"evidence[{i}, {t}, {h}] is {likely[t, h]}; a likelihood is finite and not negative. "
                 "For log likelihoods, take the exponential first"
             )
+        with np.errstate(over="ignore", under="ignore"):
+            kept = likely.astype(np.float64)
+        wrong = np.isinf(kept) | ((kept == 0) & (likely > 0))
+        if wrong.any():
+            t, h = np.argwhere(wrong)[0]
+            raise ValueError(
+                f"evidence[{i}, {t}, {h}] is {likely[t, h]!s}, beyond the range of float64; "
+                "rescale the likelihoods at that position, or make those that are too small zero"
+            )
 
 
 def _as_lengths(lengths: ArrayLike | None, n_sequences: int, n_positions: int) -> NDArray[np.int64]:
     if lengths is None:
         return np.full(n_sequences, n_positions, dtype=np.int64)
-    given = np.asarray(lengths)
+    given = _as_array(lengths, "lengths", 0)
     if given.shape != (n_sequences,):
         raise ValueError(f"lengths has shape {given.shape}; give ({n_sequences},), one for each sequence")
-    if given.dtype.kind not in "iu":
+    if given.size and given.dtype.kind not in "iu":
         raise ValueError(f"lengths has dtype {given.dtype}; give integers")
     wrong = (given < 0) | (given > n_positions)
     if wrong.any():

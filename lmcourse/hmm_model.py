@@ -54,6 +54,10 @@ class HMM:
         if self.emission.shape[0] != n:
             raise ValueError(f"emission has {self.emission.shape[0]} rows; for {n} states it must have {n}")
 
+    def __reduce__(self) -> tuple[type[HMM], tuple[NDArray[np.float64], ...]]:
+        """Copy and pickle by way of the constructor, whose arrays are read-only."""
+        return type(self), (self.initial, self.transition, self.emission)
+
     @property
     def n_states(self) -> int:
         """Number of states, H."""

@@ -34,7 +34,10 @@ def joint(initial, transition, seen):
 
 def log_likelihood(initial, transition, seen):
     total = Fraction(joint(initial, transition, seen)[1].sum())
-    return math.log(total.numerator) - math.log(total.denominator) if total else -math.inf
+    if not total:
+        return -math.inf
+    power = total.numerator.bit_length() - total.denominator.bit_length()
+    return math.log(total / Fraction(2) ** power) + power * math.log(2)
 
 
 def state_law(initial, transition, seen, t):

@@ -1,5 +1,6 @@
 """Exact values, sizes, limits and errors; the laws that hold for every model are in test_hmm_properties."""
 
+import itertools
 import math
 import pickle
 import re
@@ -99,6 +100,13 @@ def test_no_sequences_and_no_positions(ask):
         np.testing.assert_array_equal(nothing, [model.initial] * 2)
     else:
         assert nothing.shape == (2, 0, 2)
+
+
+@every_question
+def test_empty_lists_are_sequences_without_positions(ask):
+    np.testing.assert_array_equal(ask(MODEL, [[]]), ask(MODEL, np.empty((1, 0), dtype=int)))
+    np.testing.assert_array_equal(ask(MODEL, [[]], lengths=[0]), ask(MODEL, [[]]))
+    assert ask(MODEL, np.empty((0, 3), dtype=int), lengths=[]).shape[0] == 0
 
 
 @every_question
@@ -211,6 +219,80 @@ def test_tiny_entries_lose_no_digits(name, tiny):
         np.testing.assert_allclose(ASK[name](model, [row])[0], expected, rtol=1e-12, atol=1e-14)
 
 
+def powers_of_ten(rng, *shape, zeros=0.2):
+    """Weights from 1e-300 to 1, some of them zero, the largest of each row one."""
+    weights = 10.0 ** (-10.0 * rng.integers(0, 31, shape)) * (rng.random(shape) >= zeros)
+    np.put_along_axis(weights, rng.integers(0, shape[-1], (*shape[:-1], 1)), 1.0, axis=-1)
+    return weights
+
+
+def assert_exact(name, model, **given):
+    """Equal to the sum over all paths in fractions, for one sequence; False if that is impossible."""
+    if "symbols" in given:
+        seen = enumeration.likelihoods(model.emission, given["symbols"][0])
+    else:
+        seen = np.asarray(given["evidence"][0])
+    try:
+        expected = enumerated(name, model, seen, exact=True)
+    except ZeroDivisionError:
+        return False
+    if name == "log_likelihood" and expected == -math.inf:
+        return False
+    np.testing.assert_allclose(ASK[name](model, **given)[0], expected, rtol=1e-12, atol=1e-13)
+    return True
+
+
+@pytest.mark.parametrize("name", ASK)
+def test_nearly_deterministic_models_and_symbols_they_hardly_show(name):
+    rng = np.random.default_rng(10)
+    model = hmm.random_hmm(2, 2, transition_temperature=0.002, emission_temperature=0.002, rng=rng)
+    for row in itertools.product(range(2), repeat=6):
+        assert assert_exact(name, model, symbols=[row])
+
+
+ADVERSE = {
+    "the message underflows on its way to the initial state": (
+        HMM([1e-100, 1], [[1, 1e-140], [1, 1e-270]], [[1, 1e-280], [1e-10, 1 - 1e-10]]),
+        {"symbols": [[1, 1]]},
+    ),
+    "a state comes back from below the floor": (
+        HMM([0, 1], [[1, 1e-270], [1e-70, 1]], [[1], [1]]),
+        {
+            "evidence": [
+                [[1e-50, 1e-270], [1e-300, 1e-10], [1e-150, 1e-70], [1e-130, 1e-240], [1e-100, 1e-30]]
+            ]
+        },
+    ),
+    "a likelihood that underflows when scaled": (
+        HMM([0.5, 0.5], [[1, 0], [0, 1]], [[1], [1]]),
+        {"evidence": [[[1e300, 1e-300], [1e-300, 1e300], [1, 2]]]},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ADVERSE)
+@pytest.mark.parametrize("name", ASK)
+def test_a_state_lost_by_underflow_is_not_missed(name, case):
+    model, given = ADVERSE[case]
+    assert assert_exact(name, model, **given)
+
+
+@pytest.mark.parametrize("name", ASK)
+def test_entries_hundreds_of_orders_of_magnitude_apart(name):
+    rng = np.random.default_rng(11)
+    checked = 0
+    for _ in range(400):
+        n_states, n_symbols, length = rng.integers([2, 1, 2], [4, 4, 6])
+        rows = [powers_of_ten(rng, *shape) for shape in [(n_states,), (n_states,) * 2, (n_states, n_symbols)]]
+        model = HMM(*(weights / weights.sum(axis=-1, keepdims=True) for weights in rows))
+        if rng.random() < 0.5:
+            given = {"evidence": powers_of_ten(rng, 1, length, n_states, zeros=0.05)}
+        else:
+            given = {"symbols": rng.integers(0, n_symbols, (1, length))}
+        checked += assert_exact(name, model, **given)
+    assert checked > 200
+
+
 @pytest.mark.parametrize("n_against", [90, 110, 200, 330, 500])
 def test_a_source_ruled_out_by_hundreds_of_orders_of_magnitude_comes_back(n_against):
     """No single step is small, but 110 of them in a row underflow, and the rest of the sequence decides."""
@@ -285,7 +367,7 @@ def test_the_recursion_in_logarithms_agrees_with_the_fast_one(ask, monkeypatch):
     symbols = hmm.sample(model, 9, 20, rng).symbols
     fast = ask(model, symbols, lengths=[20] * 8 + [3])
     monkeypatch.setattr(hmm_scaled, "SAFE_FIT", np.inf)
-    monkeypatch.setattr(hmm_scaled, "FLOOR", 0.1)
+    monkeypatch.setattr(hmm_scaled, "FLOOR", np.inf)
     monkeypatch.setattr(hmm, "CACHE", 4 * 8 * model.n_states)  # several blocks
     np.testing.assert_allclose(ask(model, symbols, lengths=[20] * 8 + [3]), fast, rtol=1e-12, atol=1e-13)
 
@@ -335,6 +417,20 @@ def test_a_mask_prepended_can_make_a_sequence_impossible():
     np.testing.assert_array_equal(hmm.initial_posterior(model, [[1, 2]])[0], [1, 0, 0])
 
 
+def test_the_errors_say_how_to_find_all_such_sequences():
+    start = HMM([1, 0], [[0, 1], [0, 1]], np.eye(2))
+    assert hmm.log_likelihood(start, [[0]], impossible="-inf") == 0
+    with pytest.raises(ImpossibleSequenceError, match="with a mask prepended, finds all such") as error:
+        hmm.initial_posterior(start, [[0]])
+    assert str(pickle.loads(pickle.dumps(error.value))) == str(error.value)
+    assert hmm.log_likelihood(start, [[MASK, 0]], impossible="-inf") == -np.inf
+    with pytest.raises(ImpossibleSequenceError, match=r"impossible='-inf'\), finds all such"):
+        hmm.filter_states(start, [[1]])
+    with pytest.raises(ImpossibleSequenceError) as error:
+        hmm.masked_conditionals(start, [[1, 0, 0]])
+    assert "finds all" not in str(error.value)
+
+
 def test_masked_conditionals_of_sequences_that_are_impossible_as_a_whole():
     model = cycle()
     # Each symbol is possible without the other, though not with it.
@@ -347,6 +443,10 @@ def test_masked_conditionals_of_sequences_that_are_impossible_as_a_whole():
     assert (error.value.index, error.value.position) == (1, 0)
     repaired = hmm.masked_conditionals(model, [[0, 1, MASK, 0]])[0]
     np.testing.assert_array_equal(repaired, np.eye(3)[[0, 1, 2, 0]])
+    # The padding of an impossible sequence is not asked about.
+    padded = hmm.masked_conditionals(model, [[0, 0, MASK]], lengths=[2])[0]
+    np.testing.assert_array_equal(padded[:2], np.eye(3)[[2, 1]])
+    assert np.isnan(padded[2]).all()
     # A symbol that no state shows, alone.
     never = HMM([1.0], [[1.0]], [[1.0, 0.0]])
     np.testing.assert_array_equal(hmm.masked_conditionals(never, [[1]])[0], [[1.0, 0.0]])
@@ -382,6 +482,18 @@ MODEL = two_sources()
         ),
         ({"evidence": [[[np.nan, 1]]]}, "evidence[0, 0, 0] is nan"),
         ({"evidence": [[[np.inf, 1]]]}, "evidence[0, 0, 0] is inf"),
+        (
+            {"symbols": np.ma.array([[0, 1]], mask=[[0, 1]])},
+            "symbols is a masked array; its mask would be lost. Pass symbols.filled(-1)",
+        ),
+        (
+            {"evidence": np.ma.ones((1, 1, 2))},
+            "evidence is a masked array; its mask would be lost. Pass evidence.filled(1)",
+        ),
+        (
+            {"symbols": [[0]], "lengths": np.ma.array([1])},
+            "lengths is a masked array; its mask would be lost. Pass lengths.filled(0)",
+        ),
         ({"symbols": [[0]], "lengths": [1, 1]}, "lengths has shape (2,); give (1,), one for each sequence"),
         ({"symbols": [[0]], "lengths": [1.0]}, "lengths has dtype float64; give integers"),
         (
@@ -394,6 +506,19 @@ MODEL = two_sources()
 def test_wrong_arguments_are_refused_by_name_place_and_value(ask, given, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         ask(MODEL, **given)
+
+
+@every_question
+@pytest.mark.skipif(np.finfo(np.longdouble).max == np.finfo(float).max, reason="no wider floats here")
+@pytest.mark.parametrize("value", ["1e+4000", "1e-4000"])
+def test_likelihoods_beyond_float64_are_refused(ask, value):
+    evidence = np.ones((1, 2, 2), dtype=np.longdouble)
+    np.testing.assert_array_equal(ask(MODEL, evidence=evidence), ask(MODEL, evidence=evidence.astype(float)))
+    evidence[0, 1, 0] = np.longdouble(value)
+    message = f"evidence[0, 1, 0] is {value}, beyond the range of float64; rescale the likelihoods"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        ask(MODEL, evidence=evidence)
+    ask(MODEL, evidence=evidence, lengths=[1])
 
 
 def test_an_unknown_way_to_treat_the_impossible():

@@ -1,4 +1,6 @@
+import copy
 import dataclasses
+import pickle
 import re
 
 import numpy as np
@@ -26,6 +28,16 @@ def test_arrays_are_copied_converted_and_read_only():
     with pytest.raises(dataclasses.FrozenInstanceError):
         model.initial = HALF
     assert dataclasses.replace(model, initial=[1, 0]).initial.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("clone", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_copies_are_read_only_too(clone):
+    model = draw_model(np.random.default_rng(0))
+    again = clone(model)
+    assert type(again) is HMM
+    for name in ("initial", "transition", "emission"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(model, name))
+        assert not getattr(again, name).flags.writeable
 
 
 @pytest.mark.parametrize(
