@@ -173,7 +173,7 @@ class _Span:
         return nearest
 
     def head(self, place: Array, bound: float) -> tuple[Array, Array]:
-        """Head for the vector with these coordinates, and that vector, ``Phi^T head``, shrunk into the box."""
+        """Head for the vector with these coordinates, and the vector, ``Phi^T head``, shrunk into the box."""
         scaled = self._back @ place
         # Once more on what rounding left, which matters where rows are nearly dependent.
         scaled = scaled + self._back @ (place - self.basis @ (self._rows.T @ scaled))

@@ -36,7 +36,9 @@ def as_distribution(p: ArrayLike, name: str = "p") -> NDArray[np.float64]:
         if the array is masked, since the mask would be lost.
     """
     if np.ma.isMaskedArray(p):
-        raise ValueError(f"{name} is a masked array; fill its masked entries, say with p.filled(0), and normalise")
+        raise ValueError(
+            f"{name} is a masked array; fill its masked entries, say with p.filled(0), and normalise"
+        )
     given = np.asarray(p)
     if given.dtype.kind not in "fiub":
         raise ValueError(f"{name} holds {given.dtype} values; give it real numbers")

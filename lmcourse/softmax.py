@@ -14,6 +14,9 @@ from lmcourse import probability
 
 Array = NDArray[np.float64]
 
+# Directions of word vectors that differ by less count as one.
+DIRECTIONS_AGREE = 1e-12
+
 
 def log_partition(theta: ArrayLike, phi: ArrayLike) -> Array:
     """Log-partition function ``log Z(theta) = log sum_w exp(theta . phi_w)``, stable for any ``theta``.
@@ -124,13 +127,19 @@ def fit_softmax_law(p_star: ArrayLike, phi: ArrayLike) -> SoftmaxFit:
     Raises
     ------
     RuntimeError
-        If Newton's method or the linear program fails.
+        If Newton's method or the linear program fails, or the face cannot be told.
 
     Notes
     -----
     The face depends only on the support of ``p*``: a word outside it is on the face iff some signed weights,
     negative only on the support, sum to zero, have zero mean vector, and are positive at that word. One
     linear program finds all.
+
+    Seen from a word of the support only the directions of the others matter, so words may be as close
+    together as rounding allows. A face that is returned is right for word vectors whose directions differ
+    from the given ones by at most about 1e-12, which is checked. The linear program neglects entries of
+    1e-9: where that leads to no such face, there is an error. The moments are matched to 1e-12 of the size
+    of the face.
     """
     p = probability.as_distribution(p_star, "p_star")
     if p.ndim > 2:
@@ -146,7 +155,7 @@ def fit_softmax_law(p_star: ArrayLike, phi: ArrayLike) -> SoftmaxFit:
     shape = p.shape[:-1]
     return SoftmaxFit(
         law.reshape(p.shape),
-        theta.reshape((*shape, -1)),
+        theta.reshape((*shape, len(vectors))),
         np.asarray(face.all(axis=1).reshape(shape)),
         face.reshape(p.shape),
     )
@@ -228,28 +237,70 @@ def _smallest_face(support: NDArray[np.bool_], vectors: Array) -> NDArray[np.boo
     """Words on the smallest face of the hull that holds every law with this support."""
     if support.all():
         return support
+    # Seen from a word of the support only directions matter, not lengths: words are brought to length 1.
+    offsets = vectors - vectors[:, [int(support.argmax())]]
+    largest = np.abs(offsets).max(axis=1, keepdims=True, initial=0.0)
+    directions = _unit(offsets / np.where(largest > 0, largest, 1.0))
+    span = _span(directions[:, support])
+    # Words in the span of the support are on the face; others are if they balance one another.
+    away = directions - span @ (span.T @ directions)
+    away -= span @ (span.T @ away)
+    face: NDArray[np.bool_] = np.linalg.norm(away, axis=0) <= DIRECTIONS_AGREE
+    face[~face] = _balanced(_unit(away[:, ~face]))
+    return face
+
+
+def _balanced(directions: Array) -> NDArray[np.bool_]:
+    """Columns that have a positive weight in some sum of columns, no weight negative, that is zero."""
     from scipy.optimize import linprog
 
-    scale = np.abs(vectors).max(axis=1, keepdims=True)
-    rows = np.vstack([vectors / np.where(scale > 0, scale, 1.0), np.ones(vectors.shape[1])])
-    n_on, n_off = int(support.sum()), int((~support).sum())
-    # Weights r: free on the support, r >= t >= 0 off it, with t <= 1 and sum(t) as large as possible.
-    split = np.hstack([rows[:, support], rows[:, ~support], np.zeros((len(rows), n_off))])
-    order = np.hstack([np.zeros((n_off, n_on)), -np.eye(n_off), np.eye(n_off)])
+    n = directions.shape[1]
+    if n == 0:
+        return np.zeros(0, dtype=bool)
+    # Weights r >= t >= 0, with t <= 1 and sum(t) as large as possible.
     solution = linprog(
-        np.concatenate([np.zeros(n_on + n_off), -np.ones(n_off)]),
-        A_ub=order,
-        b_ub=np.zeros(n_off),
-        A_eq=split,
-        b_eq=np.zeros(len(rows)),
-        bounds=[(None, None)] * n_on + [(0, None)] * n_off + [(0, 1)] * n_off,
+        np.append(np.zeros(n), -np.ones(n)),
+        A_ub=np.hstack([-np.eye(n), np.eye(n)]),
+        b_ub=np.zeros(n),
+        A_eq=np.hstack([directions, np.zeros_like(directions)]),
+        b_eq=np.zeros(len(directions)),
+        bounds=[(0, None)] * n + [(0, 1)] * n,
         method="highs",
     )
     if solution.status != 0:
         raise RuntimeError(f"the linear program for the face failed: {solution.message}")
-    face = support.copy()
-    face[~support] = solution.x[n_on + n_off :] > 0.5
-    return face
+    # The solver meets its constraints only nearly: make the weights and the functional that proves the rest
+    # to be off the face exact, and see that they remain what they were.
+    positive: NDArray[np.bool_] = solution.x[n:] > 0.5
+    weights, chosen = solution.x[:n][positive], directions[:, positive]
+    span = _span(chosen)
+    weights = weights - np.linalg.lstsq(span.T @ chosen, span.T @ (chosen @ weights))[0]
+    functional = solution.eqlin.marginals
+    rounding = DIRECTIONS_AGREE * np.linalg.norm(functional)
+    functional = functional - span @ (span.T @ functional)
+    heights = functional @ directions[:, ~positive]
+    if np.any(weights < 0.1) or not (np.all(heights > rounding) or np.all(heights < -rounding)):
+        raise RuntimeError(
+            "the face that holds Phi p* cannot be told: word vectors are within rounding of being on it. "
+            "Move them clearly on or off, or leave out those words"
+        )
+    return positive
+
+
+def _unit(columns: Array) -> Array:
+    """Columns divided by their lengths; those that are zero stay."""
+    largest = np.abs(columns).max(axis=0, initial=0.0)
+    scaled = columns / np.where(largest > 0, largest, 1.0)  # else the square of a small one underflows
+    length = np.linalg.norm(scaled, axis=0)
+    unit: Array = scaled / np.where(length > 0, length, 1.0)
+    return unit
+
+
+def _span(columns: Array) -> Array:
+    """Orthonormal basis, as columns, of the span of columns of length 1."""
+    basis, sizes, _ = np.linalg.svd(columns, full_matrices=False)
+    kept: Array = basis[:, sizes > DIRECTIONS_AGREE]
+    return kept
 
 
 def _newton(p: Array, vectors: Array) -> tuple[Array, Array]:
@@ -288,8 +339,11 @@ def _climb(theta: Array, p: Array, points: Array, *, steps: int = 500) -> tuple[
         half = (points - (points @ law)[:, None]) * np.sqrt(law)
         axes, spread, _ = np.linalg.svd(half, full_matrices=False)
         kept = spread > 1e-15 * spread.max(initial=0.0)
-        axes = axes[:, kept] / spread[kept]
+        with np.errstate(over="ignore"):  # points too close together for the square of their distance
+            axes = axes[:, kept] / spread[kept]
         step = -axes @ (axes.T @ gradient)
+        if not np.isfinite(step).all():
+            break
         slope, value = float(gradient @ step), _mismatch(theta, points, p)
         # Far from the answer the step can be huge: let no log-probability change by more than 20 at once.
         length = min(1.0, 20 / max(float(np.ptp(step @ points)), 1e-300))

@@ -15,6 +15,9 @@ from lmcourse.hmm import HMM
 
 Array = NDArray[np.float64]
 
+# Predictions at a smaller 1-norm distance count as one: rounding in them is of this order.
+PREDICTIONS_AGREE = 1e-13
+
 
 def posterior_labels(posteriors: ArrayLike, mu: ArrayLike) -> NDArray[np.int64]:
     """Labels ``F*(x) = 1(mu . P[H_0 | x] >= 0)``.
@@ -77,10 +80,12 @@ def downstream_task(
 
     Raises
     ------
+    ValueError
+        If there is no posterior.
     RuntimeError
         If no draw splits the sequences well enough.
     """
-    laws = probability.as_distribution(posteriors, "posteriors")
+    laws = _at_least_one(probability.as_distribution(posteriors, "posteriors"), "posteriors")
     n_states = laws.shape[-1]
     for _ in range(max_draws):
         matrix = np.zeros((2, n_states))
@@ -167,10 +172,16 @@ def fit_head(
     -------
     HeadFit
         ``head``, shape (X,), the smallest that is best; ``residual``, the length of the part of ``mu``,
-        within the span, that no head can reproduce: 0 iff an exact head exists.
+        within the span, that no head can reproduce: 0 iff an exact head exists. It has the unit of ``mu``.
+
+    Raises
+    ------
+    ValueError
+        If there is no posterior, or an argument is not what it should be.
     """
     rows = as_emission(emission)
     laws, weights = _posteriors_and_weights(posteriors, mu)
+    _at_least_one(laws, "posteriors")
     _, sizes, basis = np.linalg.svd(laws, full_matrices=False)
     basis = basis[sizes > tolerance * sizes[0]]
     head = np.linalg.lstsq(basis @ rows, basis @ weights, rcond=tolerance)[0]
@@ -183,15 +194,20 @@ def head_exists(
     """Whether some head has ``b . W pi = mu . pi`` for each of the posteriors.
 
     That is so iff ``mu`` is orthogonal to the kernel of ``W`` within the span of the posteriors. Full column
-    rank of ``W`` is enough, but not necessary. A matrix with many tiny singular values, as with almost
-    deterministic emissions, makes any numerical answer doubtful. Parameters are those of `fit_head`.
+    rank of ``W`` is enough, but not necessary. A residual of at most 1e-8 of the length of ``mu`` counts as
+    zero, so the answer does not depend on the size of ``mu``. A matrix with many tiny singular values, as
+    with almost deterministic emissions, makes any numerical answer doubtful. Parameters are those of
+    `fit_head`.
 
     Returns
     -------
     bool
     """
-    size = max(1.0, float(np.abs(np.asarray(mu, dtype=float)).max(initial=0.0)))
-    return fit_head(emission, posteriors, mu, tolerance=tolerance).residual <= 1e-8 * size
+    rows = as_emission(emission)
+    weights = as_state_weights(mu, len(rows))
+    unit = weights / (np.abs(weights).max() or 1.0)
+    residual = fit_head(rows, posteriors, unit, tolerance=tolerance).residual
+    return bool(residual <= 1e-8 * np.linalg.norm(unit))
 
 
 class HeadCertificate(NamedTuple):
@@ -211,6 +227,11 @@ def certify_no_head(predictions: ArrayLike, labels: ArrayLike, *, tolerance: flo
     equals a mixture with label 1, and then no ``b`` can score the one below 0 and the other not. (A bias
     changes nothing: predictions sum to one.)
 
+    The answer is numerical: a margin counts as zero if it is at most `tolerance` of the largest distance of
+    an entry of the predictions from its mean, or at most 1e-13, where rounding in the predictions begins. So
+    "no head" may be false where margins are that small, as some are for almost deterministic models: look at
+    ``margin``.
+
     Parameters
     ----------
     predictions : array_like, shape (N, X)
@@ -218,7 +239,7 @@ def certify_no_head(predictions: ArrayLike, labels: ArrayLike, *, tolerance: flo
     labels : array_like, shape (N,)
         Each 0 or 1.
     tolerance : float
-        Margins up to this count as zero.
+        Margins up to this fraction of the spread of the predictions count as zero.
 
     Returns
     -------
@@ -226,11 +247,13 @@ def certify_no_head(predictions: ArrayLike, labels: ArrayLike, *, tolerance: flo
         ``head``, shape (X,), scores label 1 at ``margin / 2`` or more and label 0 at ``-margin / 2`` or
         less, ``margin`` being the largest possible for entries in [-1, 1], up to a shift; ``mixture_zero``
         and ``mixture_one``, shape (N,), are laws on the sequences of each label whose mean predictions are
-        at 1-norm distance ``margin``, the smallest possible. ``exists`` says whether ``margin > tolerance``.
-        If a class is empty, its mixture is all zeros and the margin is 2.
+        at 1-norm distance ``margin``, the smallest possible. ``exists`` says whether the margin counts as
+        more than zero. If a class is empty, its mixture is all zeros and the margin is 2.
 
     Raises
     ------
+    ValueError
+        If there is no prediction, or an argument is not what it should be.
     RuntimeError
         If the linear program fails.
     """
@@ -238,6 +261,7 @@ def certify_no_head(predictions: ArrayLike, labels: ArrayLike, *, tolerance: flo
     y = np.asarray(labels)
     if g.ndim != 2 or y.shape != (len(g),) or not np.isin(y, (0, 1)).all():
         raise ValueError(f"labels must be 0 or 1, one for each of {len(g)} predictions")
+    _at_least_one(g, "predictions")
     zeros, ones = g[y == 0], g[y == 1]
     n_symbols = g.shape[1]
     mixture_zero, mixture_one = np.zeros(len(g)), np.zeros(len(g))
@@ -249,7 +273,11 @@ def certify_no_head(predictions: ArrayLike, labels: ArrayLike, *, tolerance: flo
     from scipy.optimize import linprog
 
     # Variables b (X), a shift k and t: maximise t with b.g + k >= t on label 1 and b.g + k <= -t on label 0.
-    rows = np.vstack([-ones, zeros])
+    # Thanks to the shift the predictions may be centred, and then divided by their spread.
+    centre = g.mean(axis=0)
+    spread = float(np.abs(g - centre).max())
+    rows = np.vstack([-ones, zeros]) - np.repeat([[-1.0], [1.0]], [len(ones), len(zeros)], axis=0) * centre
+    rows /= spread if spread > 0 else 1.0
     signs = np.repeat([-1.0, 1.0], [len(ones), len(zeros)])
     solution = linprog(
         np.append(np.zeros(n_symbols + 1), -1.0),
@@ -269,9 +297,8 @@ def certify_no_head(predictions: ArrayLike, labels: ArrayLike, *, tolerance: flo
         mixture /= mixture.sum()
     low, high = (zeros @ head).max(), (ones @ head).min()
     margin = max(0.0, float(high - low))
-    return HeadCertificate(
-        margin > tolerance, margin, head - (low + high) / 2 * (margin > tolerance), mixture_zero, mixture_one
-    )
+    exists = margin > max(tolerance * spread, PREDICTIONS_AGREE)
+    return HeadCertificate(exists, margin, head - (low + high) / 2 * exists, mixture_zero, mixture_one)
 
 
 class CounterExample(NamedTuple):
@@ -317,6 +344,12 @@ def as_state_weights(mu: ArrayLike, n_states: int) -> Array:
             f"mu must be finite, one weight for each of {n_states} states; got shape {weights.shape}"
         )
     return weights
+
+
+def _at_least_one(laws: Array, name: str) -> Array:
+    if len(laws) == 0:
+        raise ValueError(f"{name} holds no law: at least one sequence is needed")
+    return laws
 
 
 def _posteriors_and_weights(posteriors: ArrayLike, mu: ArrayLike) -> tuple[Array, Array]:

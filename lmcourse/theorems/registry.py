@@ -121,7 +121,7 @@ class Report(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """``"holds"``; ``"violated"``, by the worst instance; or ``"vacuous"``: too few instances could tell."""
+        """Say "holds"; "violated", by the worst instance; or "vacuous", if too few instances could tell."""
         if self.passed:
             return "holds"
         return "violated" if self.worst_ratio > 1 else "vacuous"
