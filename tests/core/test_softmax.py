@@ -6,7 +6,7 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from lmcourse import language, softmax
+from lmcourse import faces, language, softmax
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -180,7 +180,7 @@ def test_faces_of_a_polytope_by_its_construction(seed):
     p[0] = p[1 + on : 1 + on + 2 * (d - 1)] = 1 / (2 * d - 1)
     rotation = np.linalg.qr(rng.standard_normal((d, d)))[0]
     expected = np.arange(len(p)) < len(p) - off
-    np.testing.assert_array_equal(softmax._smallest_face(p > 0, rotation @ phi), expected)
+    np.testing.assert_array_equal(faces.smallest_face(p > 0, rotation @ phi), expected)
 
 
 @given(seeds)
