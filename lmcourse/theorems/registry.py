@@ -96,6 +96,8 @@ class Theorem:
         return math.inf if math.isnan(ratio) else ratio
 
     def _informative(self, sides: Sides, ratio: float) -> bool:
+        if math.isinf(ratio):
+            return False
         if self.identity:
             return bool(np.max(np.abs(np.asarray(sides.right)) / np.asarray(sides.tolerance)) > 1e3)
         return ratio > INFORMATIVE_RATIO

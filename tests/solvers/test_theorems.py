@@ -159,6 +159,7 @@ def test_the_verdict_tells_violated_from_vacuous():
         (toy(), "holds"),
         (dull, "vacuous"),
         (nothing, "vacuous"),
+        (toy(quick=lambda i: Sides(np.nan, 1.0, 0.0)), "vacuous"),
         (toy().perturbed("x^2 <= x/2"), "violated"),
     ):
         report = theorems.run(theorem, n=50)
