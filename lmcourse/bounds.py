@@ -4,7 +4,8 @@ Setting (Saunshi, Malladi and Arora 2021): some classifier with weights of at mo
 ``tau`` on the true laws; a model has excess cross-entropy ``eps``, in nats; the corpus covers the task by
 ``gamma``. Each function returns an upper bound on the loss of the best classifier, of the same class, on the
 model's laws. All take numbers or arrays, which broadcast. With ``gamma = 0`` nothing is promised: the bound
-is ``inf``.
+is ``inf``, whatever the rest. With ``gamma > 0``, no error (``eps = 0``) and no weights (``B = 0``) each mean
+no price, even beside an infinite value.
 
 The sharp, easy-task and indicative-words forms are this course's; we have not found them in the papers.
 """
@@ -39,18 +40,21 @@ def deviation(bound: ArrayLike, eps: ArrayLike, gamma: ArrayLike) -> Array:
     eps : array_like
         Excess cross-entropy, in nats, at least 0.
     gamma : array_like
-        Coverage, in [0, 1]; 0 gives ``inf``.
+        Coverage, in [0, 1].
 
     Returns
     -------
     ndarray
+        ``inf`` where ``gamma = 0``; else 0 where ``eps = 0``, since the model is then the truth wherever the
+        task goes, however large the weights, and where ``B = 0``, since the only classifier is then ``v =
+        0``, whose loss is ``log 2`` on any laws.
 
     Raises
     ------
     ValueError
         If an argument is out of its range.
     """
-    return _root(2 * _at_least_zero(bound, "bound") ** 2, eps, gamma)
+    return _deviation(_at_least_zero(bound, "bound"), eps, _coverage(gamma))
 
 
 def unconstrained_bound(tau: ArrayLike, bound: ArrayLike, eps: ArrayLike, gamma: ArrayLike) -> Array:
@@ -105,7 +109,7 @@ def easy_task_bound(tau: ArrayLike, bound: ArrayLike, eps: ArrayLike, gamma: Arr
     loss = _at_least_zero(tau, "tau")
     d = deviation(bound, eps, gamma)
     root = np.sqrt(easy_task_constant() * loss)
-    first_order = np.multiply(root, d, out=np.zeros(np.broadcast_shapes(root.shape, d.shape)), where=root > 0)
+    first_order = _product(root, d)
     return loss + first_order + d**2 / 8
 
 
@@ -127,16 +131,19 @@ def indicative_words_bound(
     -------
     ndarray
     """
-    return _at_least_zero(tau, "tau") + _root(2 * _at_least_zero(second_moment, "second_moment"), eps, gamma)
+    size = np.sqrt(_at_least_zero(second_moment, "second_moment"))
+    return _at_least_zero(tau, "tau") + _deviation(size, eps, _coverage(gamma))
 
 
 def softmax_bound(tau: ArrayLike, bound: ArrayLike, eps: ArrayLike, gamma: ArrayLike) -> Array:
     """Bound for softmax models: ``tau + D/2`` for classifiers ``v = Phi^T lam`` with ``|v|_inf <= B``.
 
-    Here ``eps`` is the excess over the *best softmax model with this* ``Phi``, not over the truth. The other
-    arguments are those of `unconstrained_bound`.
+    Here ``eps`` is the excess over the *best softmax model with this* ``Phi``, not over the truth, and
+    ``gamma`` may be the transfer ``gamma_Phi``, which is at least the coverage and may exceed 1, up to
+    ``inf``, where the errors do not touch the task. The other arguments are those of `unconstrained_bound`.
     """
-    return sharp_bound(tau, bound, eps, gamma)
+    d = _deviation(_at_least_zero(bound, "bound"), eps, _at_least_zero(gamma, "gamma"))
+    return _at_least_zero(tau, "tau") + d / 2
 
 
 def non_vacuous_eps(tau: ArrayLike, bound: ArrayLike, gamma: ArrayLike, *, sharp: bool = True) -> Array:
@@ -162,14 +169,17 @@ def non_vacuous_eps(tau: ArrayLike, bound: ArrayLike, gamma: ArrayLike, *, sharp
         return np.where(allowed > 0, allowed / b**2, 0.0)
 
 
-def _root(factor: Array, eps: ArrayLike, gamma: ArrayLike) -> Array:
-    """Square root of ``factor * eps / gamma``, infinite where ``gamma`` is 0."""
-    numerator = factor * _at_least_zero(eps, "eps")
-    g = _coverage(gamma)
-    numerator, g = np.broadcast_arrays(numerator, g)
-    inside = np.divide(numerator, g, out=np.full(g.shape, np.inf), where=g > 0)
-    root: Array = np.sqrt(inside)
-    return root
+def _deviation(size: Array, eps: ArrayLike, gamma: Array) -> Array:
+    """``size * sqrt(2 eps / gamma)``, by the rules for zeros and infinities of `deviation`."""
+    root = np.sqrt(2 * _at_least_zero(eps, "eps"))
+    spread = _product(root, np.divide(1.0, np.sqrt(gamma), out=np.zeros(gamma.shape), where=gamma > 0))
+    return np.where(gamma > 0, _product(size, spread), np.inf)
+
+
+def _product(a: Array, b: Array) -> Array:
+    """Product in which 0 times infinity is 0."""
+    a, b = np.broadcast_arrays(a, b)
+    return np.multiply(a, b, out=np.zeros(a.shape), where=(a > 0) & (b > 0))
 
 
 def _coverage(gamma: ArrayLike) -> Array:

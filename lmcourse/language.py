@@ -163,15 +163,17 @@ def tilt(p: ArrayLike, direction: ArrayLike, scale: float = 1.0) -> Array:
     p : array_like, shape (..., V)
         Laws; a zero stays zero.
     direction : array_like, broadcastable to the shape of ``p``
-        What is taken from the log-probabilities.
+        What is taken from the log-probabilities; finite.
     scale : float
-        Its size.
+        Its size, finite.
 
     Returns
     -------
     ndarray, shape (..., V)
     """
-    return np.exp(_log_tilt(probability.as_distribution(p, "p"), np.asarray(direction, dtype=float), scale))
+    if not np.isfinite(scale):
+        raise ValueError(f"scale must be finite; got {scale}")
+    return np.exp(_log_tilt(probability.as_distribution(p, "p"), _as_direction(direction), scale))
 
 
 def interpolated_model(language: Language, other: ArrayLike, *, excess: float) -> Array:
@@ -243,7 +245,7 @@ def aligned_model(language: Language, labels: ArrayLike, direction: ArrayLike, *
         If no tilt reaches that excess: ``v`` is constant on the support of every context.
     """
     y = np.asarray(labels, dtype=float)
-    v = np.asarray(direction, dtype=float)
+    v = _as_direction(direction)
     if y.shape != (language.n_contexts,) or not np.all(np.abs(y) == 1):
         raise ValueError(f"labels must be -1 or +1, one for each of {language.n_contexts} contexts")
     if v.shape != (language.n_words,):
@@ -283,7 +285,7 @@ def tilted_model(language: Language, direction: ArrayLike, *, excess: float) -> 
     language : Language
         The truth.
     direction : array_like, shape (S, V)
-        What is taken from the log-probabilities.
+        What is taken from the log-probabilities; finite.
     excess : float
         The excess cross-entropy wanted, in nats.
 
@@ -294,14 +296,14 @@ def tilted_model(language: Language, direction: ArrayLike, *, excess: float) -> 
     Raises
     ------
     ValueError
-        If ``excess`` is negative, or no scale reaches it.
+        If ``excess`` is negative, the direction is not finite, or no scale reaches the excess.
     """
     from scipy.optimize import brentq
 
     target = _check_excess(excess)
+    away = np.broadcast_to(_as_direction(direction), language.truth.shape)
     if target == 0:
         return language.truth.copy()
-    away = np.broadcast_to(np.asarray(direction, dtype=float), language.truth.shape)
     seen = language.contexts > 0
     weights, truth = language.contexts[seen], language.truth[seen]
     reached = _tilt_excess(weights, truth, away[seen])
@@ -366,6 +368,14 @@ def _check_excess(excess: float) -> float:
     if not 0 <= excess < np.inf:
         raise ValueError(f"excess must be finite and at least 0 (Gibbs' inequality); got {excess}")
     return float(excess)
+
+
+def _as_direction(direction: ArrayLike) -> Array:
+    away = np.asarray(direction, dtype=np.float64)
+    if not np.isfinite(away).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(away))[0])
+        raise ValueError(f"direction must be finite; at {where} it is {away[where]}")
+    return away
 
 
 def _log_tilt(p: Array, direction: Array, scale: float) -> Array:

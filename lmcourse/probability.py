@@ -32,8 +32,13 @@ def as_distribution(p: ArrayLike, name: str = "p") -> NDArray[np.float64]:
     Raises
     ------
     ValueError
-        If an entry is NaN, infinite or negative, or a row does not sum to one. The message says which.
+        If an entry is NaN, infinite or negative, or a row does not sum to one: the message says which. Also
+        if the array is masked, since the mask would be lost.
     """
+    if np.ma.isMaskedArray(p):
+        raise ValueError(
+            f"{name} is a masked array; fill its masked entries, say with p.filled(0), and normalise"
+        )
     given = np.asarray(p)
     if given.dtype.kind not in "fiub":
         raise ValueError(f"{name} holds {given.dtype} values; give it real numbers")
@@ -200,7 +205,7 @@ def _pair(p: ArrayLike, q: ArrayLike, axis: int) -> tuple[NDArray[np.float64], N
 
 
 def _along(p: ArrayLike, axis: int, name: str) -> NDArray[np.float64]:
-    p = np.asarray(p)
+    p = np.asanyarray(p)  # a masked array stays one, to be refused
     if axis in (-1, p.ndim - 1):
         return as_distribution(p, name)
     return as_distribution(np.moveaxis(p, axis, -1), f"moveaxis({name}, {axis}, -1)")

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lmcourse import probability
+from lmcourse.faces import smallest_face
 
 Array = NDArray[np.float64]
 
@@ -124,13 +125,12 @@ def fit_softmax_law(p_star: ArrayLike, phi: ArrayLike) -> SoftmaxFit:
     Raises
     ------
     RuntimeError
-        If Newton's method or the linear program fails.
+        If Newton's method or the linear program fails, or the face cannot be told.
 
     Notes
     -----
-    The face depends only on the support of ``p*``: a word outside it is on the face iff some signed weights,
-    negative only on the support, sum to zero, have zero mean vector, and are positive at that word. One
-    linear program finds all.
+    The face depends only on the support of ``p*``: see `lmcourse.faces.smallest_face`, also for what is
+    guaranteed. The moments are matched to 1e-12 of the size of the face.
     """
     p = probability.as_distribution(p_star, "p_star")
     if p.ndim > 2:
@@ -141,12 +141,12 @@ def fit_softmax_law(p_star: ArrayLike, phi: ArrayLike) -> SoftmaxFit:
     law = np.zeros(rows.shape)
     face = np.zeros(rows.shape, dtype=bool)
     for s, row in enumerate(rows):
-        face[s] = _smallest_face(row > 0, vectors)
+        face[s] = smallest_face(row > 0, vectors)
         theta[s], law[s, face[s]] = _newton(row[face[s]], vectors[:, face[s]])
     shape = p.shape[:-1]
     return SoftmaxFit(
         law.reshape(p.shape),
-        theta.reshape((*shape, -1)),
+        theta.reshape((*shape, len(vectors))),
         np.asarray(face.all(axis=1).reshape(shape)),
         face.reshape(p.shape),
     )
@@ -224,34 +224,6 @@ def _logits(theta: ArrayLike, phi: ArrayLike) -> Array:
     return logits
 
 
-def _smallest_face(support: NDArray[np.bool_], vectors: Array) -> NDArray[np.bool_]:
-    """Words on the smallest face of the hull that holds every law with this support."""
-    if support.all():
-        return support
-    from scipy.optimize import linprog
-
-    scale = np.abs(vectors).max(axis=1, keepdims=True)
-    rows = np.vstack([vectors / np.where(scale > 0, scale, 1.0), np.ones(vectors.shape[1])])
-    n_on, n_off = int(support.sum()), int((~support).sum())
-    # Weights r: free on the support, r >= t >= 0 off it, with t <= 1 and sum(t) as large as possible.
-    split = np.hstack([rows[:, support], rows[:, ~support], np.zeros((len(rows), n_off))])
-    order = np.hstack([np.zeros((n_off, n_on)), -np.eye(n_off), np.eye(n_off)])
-    solution = linprog(
-        np.concatenate([np.zeros(n_on + n_off), -np.ones(n_off)]),
-        A_ub=order,
-        b_ub=np.zeros(n_off),
-        A_eq=split,
-        b_eq=np.zeros(len(rows)),
-        bounds=[(None, None)] * n_on + [(0, None)] * n_off + [(0, 1)] * n_off,
-        method="highs",
-    )
-    if solution.status != 0:
-        raise RuntimeError(f"the linear program for the face failed: {solution.message}")
-    face = support.copy()
-    face[~support] = solution.x[n_on + n_off :] > 0.5
-    return face
-
-
 def _newton(p: Array, vectors: Array) -> tuple[Array, Array]:
     """Fit ``theta`` so that the softmax law has the mean vector of ``p``, which lies inside the hull."""
     reference = int(p.argmax())
@@ -288,8 +260,11 @@ def _climb(theta: Array, p: Array, points: Array, *, steps: int = 500) -> tuple[
         half = (points - (points @ law)[:, None]) * np.sqrt(law)
         axes, spread, _ = np.linalg.svd(half, full_matrices=False)
         kept = spread > 1e-15 * spread.max(initial=0.0)
-        axes = axes[:, kept] / spread[kept]
+        with np.errstate(over="ignore"):  # points too close together for the square of their distance
+            axes = axes[:, kept] / spread[kept]
         step = -axes @ (axes.T @ gradient)
+        if not np.isfinite(step).all():
+            break
         slope, value = float(gradient @ step), _mismatch(theta, points, p)
         # Far from the answer the step can be huge: let no log-probability change by more than 20 at once.
         length = min(1.0, 20 / max(float(np.ptp(step @ points)), 1e-300))

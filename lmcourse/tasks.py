@@ -39,7 +39,7 @@ class Task:
     law: Array
 
     def __post_init__(self) -> None:
-        given = np.asarray(self.law, dtype=np.float64)
+        given = np.asanyarray(self.law, dtype=np.float64)  # a masked array stays one, to be refused
         if given.ndim != 2 or given.shape[1] != 2:
             raise ValueError(f"law must have shape (S, 2), one column a label; got {given.shape}")
         law = np.array(probability.as_distribution(given.reshape(-1), "law"), dtype=np.float64)
@@ -119,19 +119,27 @@ def task_loss(model: ArrayLike, task: Task, v: ArrayLike) -> float:
     task : Task
         The task.
     v : array_like, shape (V,)
-        The weights of the classifier.
+        The weights of the classifier, finite.
 
     Returns
     -------
     float
+
+    Raises
+    ------
+    ValueError
+        If a shape is wrong, or an entry of `model` or `v` is not finite.
     """
-    scores = _representation(model, task) @ np.asarray(v, dtype=float)
+    scores = _scores(model, task, v)
     return float((task.law * logistic_loss(scores[:, None], LABELS)).sum())
 
 
 def accuracy(model: ArrayLike, task: Task, v: ArrayLike) -> float:
-    """Probability under the task that the sign of ``v.g(s)`` is the label; a score of 0 counts as +1."""
-    scores = _representation(model, task) @ np.asarray(v, dtype=float)
+    """Probability under the task that the sign of ``v.g(s)`` is the label; a score of 0 counts as +1.
+
+    Parameters and errors are those of `task_loss`.
+    """
+    scores = _scores(model, task, v)
     return float(np.where(scores >= 0, task.law[:, 1], task.law[:, 0]).sum())
 
 
@@ -168,14 +176,21 @@ def second_moment(truth: ArrayLike, model: ArrayLike, task: Task, v: ArrayLike) 
     task : Task
         The task, over the same contexts.
     v : array_like, shape (V,)
-        The weights of the classifier.
+        The weights of the classifier, finite.
 
     Returns
     -------
     float
+
+    Raises
+    ------
+    ValueError
+        If a shape is wrong, or an entry is not finite.
     """
-    laws = _representation(truth, task) + _representation(model, task)
-    return float(task.contexts @ laws @ np.asarray(v, dtype=float) ** 2)
+    p_star, p = _representation(truth, task, "truth"), _representation(model, task)
+    if p_star.shape != p.shape:
+        raise ValueError(f"truth and model must have the same shape; got {p_star.shape} and {p.shape}")
+    return float(task.contexts @ (p_star + p) @ _weights(v, p.shape[1]) ** 2)
 
 
 def best_loss(
@@ -198,7 +213,8 @@ def best_loss(
         The bound ``B`` on each weight, finite, at least 0.
     feature_map : array_like, shape (d, V), optional
         Word vectors ``Phi`` as columns. If given, only ``v = Phi^T head`` is allowed. For a head with a
-        bias, append a row of ones: next-word laws sum to one.
+        bias, append a row of ones: next-word laws sum to one. The class does not depend on the size of a
+        row, nor does the answer; a row that depends on the others within rounding adds nothing.
     tolerance : float
         Largest certified gap that is accepted.
 
@@ -212,6 +228,8 @@ def best_loss(
     ------
     ImportError
         If cvxpy is not installed: ``pip install "lmcourse[solvers]"``.
+    ValueError
+        If a shape is wrong, or an entry is not finite.
     RuntimeError
         If the solver fails, or the gap exceeds `tolerance`.
     """
@@ -243,16 +261,35 @@ def _program(model: ArrayLike, task: Task, feature_map: ArrayLike | None) -> Log
     phi = None if feature_map is None else np.asarray(feature_map, dtype=float)
     if phi is not None and (phi.ndim != 2 or phi.shape[1] != g.shape[1]):
         raise ValueError(f"feature_map must have shape (d, {g.shape[1]}), words as columns; got {phi.shape}")
+    if phi is not None and not np.isfinite(phi).all():
+        raise ValueError(f"feature_map has entries that are not finite, first at {_first_not_finite(phi)}")
     rows, columns = np.nonzero(task.law)
     return LogisticProgram(g[rows] * LABELS[columns][:, None], task.law[rows, columns], phi)
 
 
-def _representation(model: ArrayLike, task: Task) -> Array:
+def _scores(model: ArrayLike, task: Task, v: ArrayLike) -> Array:
+    g = _representation(model, task)
+    scores: Array = g @ _weights(v, g.shape[1])
+    return scores
+
+
+def _representation(model: ArrayLike, task: Task, name: str = "model") -> Array:
     g = np.asarray(model, dtype=np.float64)
     if g.ndim != 2 or len(g) != task.n_contexts:
-        raise ValueError(f"model must have shape (S, V) with S = {task.n_contexts} contexts; got {g.shape}")
+        raise ValueError(f"{name} must have shape (S, V) with S = {task.n_contexts} contexts; got {g.shape}")
     if not np.isfinite(g).all():
-        raise ValueError(
-            f"model has entries that are not finite, first at {tuple(np.argwhere(~np.isfinite(g))[0])}"
-        )
+        raise ValueError(f"{name} has entries that are not finite, first at {_first_not_finite(g)}")
     return g
+
+
+def _weights(v: ArrayLike, n_words: int) -> Array:
+    weights = np.asarray(v, dtype=np.float64)
+    if weights.shape != (n_words,):
+        raise ValueError(f"v must have shape ({n_words},), one weight a word; got {weights.shape}")
+    if not np.isfinite(weights).all():
+        raise ValueError(f"v has entries that are not finite, first at {_first_not_finite(weights)}")
+    return weights
+
+
+def _first_not_finite(x: Array) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.argwhere(~np.isfinite(x))[0])

@@ -12,6 +12,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from lmcourse import probability
 from lmcourse.hmm import HMM
+from lmcourse.separation import HeadCertificate, certify_no_head
+
+__all__ = [
+    "CounterExample",
+    "DownstreamTask",
+    "HeadCertificate",
+    "HeadFit",
+    "as_emission",
+    "as_state_weights",
+    "certify_no_head",
+    "downstream_task",
+    "exact_head",
+    "fit_head",
+    "head_exists",
+    "posterior_labels",
+    "three_state_counterexample",
+]
 
 Array = NDArray[np.float64]
 
@@ -77,10 +94,12 @@ def downstream_task(
 
     Raises
     ------
+    ValueError
+        If there is no posterior.
     RuntimeError
         If no draw splits the sequences well enough.
     """
-    laws = probability.as_distribution(posteriors, "posteriors")
+    laws = _at_least_one(probability.as_distribution(posteriors, "posteriors"), "posteriors")
     n_states = laws.shape[-1]
     for _ in range(max_draws):
         matrix = np.zeros((2, n_states))
@@ -167,10 +186,16 @@ def fit_head(
     -------
     HeadFit
         ``head``, shape (X,), the smallest that is best; ``residual``, the length of the part of ``mu``,
-        within the span, that no head can reproduce: 0 iff an exact head exists.
+        within the span, that no head can reproduce: 0 iff an exact head exists. It has the unit of ``mu``.
+
+    Raises
+    ------
+    ValueError
+        If there is no posterior, or an argument is not what it should be.
     """
     rows = as_emission(emission)
     laws, weights = _posteriors_and_weights(posteriors, mu)
+    _at_least_one(laws, "posteriors")
     _, sizes, basis = np.linalg.svd(laws, full_matrices=False)
     basis = basis[sizes > tolerance * sizes[0]]
     head = np.linalg.lstsq(basis @ rows, basis @ weights, rcond=tolerance)[0]
@@ -183,95 +208,20 @@ def head_exists(
     """Whether some head has ``b . W pi = mu . pi`` for each of the posteriors.
 
     That is so iff ``mu`` is orthogonal to the kernel of ``W`` within the span of the posteriors. Full column
-    rank of ``W`` is enough, but not necessary. A matrix with many tiny singular values, as with almost
-    deterministic emissions, makes any numerical answer doubtful. Parameters are those of `fit_head`.
+    rank of ``W`` is enough, but not necessary. A residual of at most 1e-8 of the length of ``mu`` counts as
+    zero, so the answer does not depend on the size of ``mu``. A matrix with many tiny singular values, as
+    with almost deterministic emissions, makes any numerical answer doubtful. Parameters are those of
+    `fit_head`.
 
     Returns
     -------
     bool
     """
-    size = max(1.0, float(np.abs(np.asarray(mu, dtype=float)).max(initial=0.0)))
-    return fit_head(emission, posteriors, mu, tolerance=tolerance).residual <= 1e-8 * size
-
-
-class HeadCertificate(NamedTuple):
-    """Proof that a head exists or that none does: see `certify_no_head`."""
-
-    exists: bool
-    margin: float
-    head: Array
-    mixture_zero: Array
-    mixture_one: Array
-
-
-def certify_no_head(predictions: ArrayLike, labels: ArrayLike, *, tolerance: float = 1e-9) -> HeadCertificate:
-    """Decide by linear programming whether ``1(b . G_0(x) >= 0)`` can equal the labels for some ``b``.
-
-    Either some head separates the predictions of the two classes, or a mixture of predictions with label 0
-    equals a mixture with label 1, and then no ``b`` can score the one below 0 and the other not. (A bias
-    changes nothing: predictions sum to one.)
-
-    Parameters
-    ----------
-    predictions : array_like, shape (N, X)
-        Laws ``G_0(x)``.
-    labels : array_like, shape (N,)
-        Each 0 or 1.
-    tolerance : float
-        Margins up to this count as zero.
-
-    Returns
-    -------
-    HeadCertificate
-        ``head``, shape (X,), scores label 1 at ``margin / 2`` or more and label 0 at ``-margin / 2`` or
-        less, ``margin`` being the largest possible for entries in [-1, 1], up to a shift; ``mixture_zero``
-        and ``mixture_one``, shape (N,), are laws on the sequences of each label whose mean predictions are
-        at 1-norm distance ``margin``, the smallest possible. ``exists`` says whether ``margin > tolerance``.
-        If a class is empty, its mixture is all zeros and the margin is 2.
-
-    Raises
-    ------
-    RuntimeError
-        If the linear program fails.
-    """
-    g = probability.as_distribution(predictions, "predictions")
-    y = np.asarray(labels)
-    if g.ndim != 2 or y.shape != (len(g),) or not np.isin(y, (0, 1)).all():
-        raise ValueError(f"labels must be 0 or 1, one for each of {len(g)} predictions")
-    zeros, ones = g[y == 0], g[y == 1]
-    n_symbols = g.shape[1]
-    mixture_zero, mixture_one = np.zeros(len(g)), np.zeros(len(g))
-    if len(zeros) == 0 or len(ones) == 0:
-        (mixture_one if len(zeros) == 0 else mixture_zero)[0] = 1.0
-        return HeadCertificate(
-            True, 2.0, np.full(n_symbols, 1.0 if len(zeros) == 0 else -1.0), mixture_zero, mixture_one
-        )
-    from scipy.optimize import linprog
-
-    # Variables b (X), a shift k and t: maximise t with b.g + k >= t on label 1 and b.g + k <= -t on label 0.
-    rows = np.vstack([-ones, zeros])
-    signs = np.repeat([-1.0, 1.0], [len(ones), len(zeros)])
-    solution = linprog(
-        np.append(np.zeros(n_symbols + 1), -1.0),
-        A_ub=np.column_stack([rows, signs, np.ones(len(rows))]),
-        b_ub=np.zeros(len(rows)),
-        bounds=[(-1, 1)] * n_symbols + [(None, None), (0, None)],
-        method="highs",
-        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
-    )
-    if solution.status != 0:
-        raise RuntimeError(f"the linear program for a head failed: {solution.message}")
-    head = np.clip(solution.x[:n_symbols], -1, 1)
-    multipliers = np.maximum(-solution.ineqlin.marginals, 0)
-    mixture_one[y == 1] = multipliers[: len(ones)]
-    mixture_zero[y == 0] = multipliers[len(ones) :]
-    for mixture in (mixture_one, mixture_zero):
-        mixture /= mixture.sum()
-    low, high = (zeros @ head).max(), (ones @ head).min()
-    margin = max(0.0, float(high - low))
-    return HeadCertificate(
-        margin > tolerance, margin, head - (low + high) / 2 * (margin > tolerance), mixture_zero, mixture_one
-    )
+    rows = as_emission(emission)
+    weights = as_state_weights(mu, len(rows))
+    unit = weights / (np.abs(weights).max() or 1.0)
+    residual = fit_head(rows, posteriors, unit, tolerance=tolerance).residual
+    return bool(residual <= 1e-8 * np.linalg.norm(unit))
 
 
 class CounterExample(NamedTuple):
@@ -317,6 +267,12 @@ def as_state_weights(mu: ArrayLike, n_states: int) -> Array:
             f"mu must be finite, one weight for each of {n_states} states; got shape {weights.shape}"
         )
     return weights
+
+
+def _at_least_one(laws: Array, name: str) -> Array:
+    if len(laws) == 0:
+        raise ValueError(f"{name} holds no law: at least one sequence is needed")
+    return laws
 
 
 def _posteriors_and_weights(posteriors: ArrayLike, mu: ArrayLike) -> tuple[Array, Array]:

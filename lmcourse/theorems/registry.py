@@ -71,7 +71,7 @@ class Theorem:
     quick: Callable[[Instance], Sides] | None = field(default=None, repr=False)
 
     def ratio(self, instance: Instance) -> float:
-        """Size of the left side against what is allowed, at most 1 if the conclusion holds."""
+        """Size of the left side against what is allowed: at most 1 if it holds, ``inf`` if a side is NaN."""
         return self._ratio(self.sides(instance))
 
     def violated(self, instance: Instance) -> tuple[str, ...]:
@@ -84,14 +84,20 @@ class Theorem:
 
     def _ratio(self, sides: Sides) -> float:
         left, right, tolerance = (np.asarray(x, dtype=float) for x in sides)
+        if any(np.isnan(x).any() for x in (left, right, tolerance)):
+            return math.inf
         if self.identity:
-            return float(np.max(np.abs(left - right) / tolerance))
-        allowed = right + tolerance
-        if np.any(allowed <= 0):
-            return math.inf if np.any(left > allowed) else 0.0
-        return float(np.max(left / allowed))
+            ratio = float(np.max(np.abs(left - right) / tolerance))
+        else:
+            allowed = right + tolerance
+            if np.any(allowed <= 0):
+                return math.inf if np.any(left > allowed) else 0.0
+            ratio = float(np.max(left / allowed))
+        return math.inf if math.isnan(ratio) else ratio
 
     def _informative(self, sides: Sides, ratio: float) -> bool:
+        if math.isinf(ratio):
+            return False
         if self.identity:
             return bool(np.max(np.abs(np.asarray(sides.right)) / np.asarray(sides.tolerance)) > 1e3)
         return ratio > INFORMATIVE_RATIO
@@ -103,8 +109,8 @@ class Report(NamedTuple):
     ``worst_ratio`` is the largest left side over right side that the search reached, for an identity the
     largest error over its tolerance; ``worst_instance`` is where, as plain lists and numbers.
     ``informative`` is the share of instances that could have told something: ratio above 0.1, for an
-    identity a right side above a thousand tolerances. ``passed`` needs no ratio above 1 and at least a tenth
-    of the instances informative.
+    identity a right side above a thousand tolerances. ``passed`` needs a worst ratio that is finite and at
+    most 1, and at least a tenth of the instances informative. ``verdict`` says why a check does not pass.
     """
 
     name: str
@@ -114,6 +120,13 @@ class Report(NamedTuple):
     worst_instance: dict[str, Any]
     informative: float
     seconds: float
+
+    @property
+    def verdict(self) -> str:
+        """Say "holds"; "violated", by the worst instance; or "vacuous", if too few instances could tell."""
+        if self.passed:
+            return "holds"
+        return "violated" if self.worst_ratio > 1 else "vacuous"
 
 
 def run(theorem: Theorem, *, n: int = 200, seed: int = 0) -> Report:
@@ -164,14 +177,14 @@ def run(theorem: Theorem, *, n: int = 200, seed: int = 0) -> Report:
         sides = sides_of(instance)
         ratio = theorem._ratio(sides)
         informative += theorem._informative(sides, ratio)
-        found.append((math.inf if math.isnan(ratio) else ratio, instance))
+        found.append((ratio, instance))
         if best is None or found[-1][0] > best[0]:
             best = found[-1]
     worst_ratio, worst = _confirm(theorem, found)
     share = informative / len(found)
     return Report(
         name=theorem.name,
-        passed=bool(worst_ratio <= 1 and share >= INFORMATIVE_SHARE),
+        passed=bool(-math.inf < worst_ratio <= 1 and share >= INFORMATIVE_SHARE),
         instances=len(found),
         worst_ratio=worst_ratio,
         worst_instance=as_plain(worst),

@@ -81,13 +81,37 @@ def test_bounds_broadcast_and_respect_the_limits(bound):
         ((0.1, -1, 0.1, 0.5), "bound|second_moment"),
         ((0.1, 1, -0.1, 0.5), "eps"),
         ((0.1, 1, np.nan, 0.5), "eps"),
-        ((0.1, 1, 0.1, 1.5), "gamma"),
         ((0.1, 1, 0.1, -0.5), "gamma"),
     ],
 )
 def test_bounds_refuse_what_is_out_of_range(bound, arguments, name):
     with pytest.raises(ValueError, match=name):
         bound(*arguments)
+
+
+@pytest.mark.parametrize("bound", ALL)
+def test_only_the_softmax_bound_takes_a_gamma_above_one(bound):
+    if bound is bounds.softmax_bound:
+        assert bound(0.1, 2, 0.09, 2.0) == pytest.approx(0.1 + 0.6 / 2)
+        assert bound(0.1, 2, np.inf, np.inf) == 0.1  # the errors do not touch the task
+    else:
+        with pytest.raises(ValueError, match="at most 1"):
+            bound(0.1, 2, 0.09, 1.5)
+
+
+@pytest.mark.parametrize("bound", ALL)
+def test_zeros_win_over_infinities_but_not_over_a_coverage_of_zero(bound):
+    assert bound(0.1, 0.0, np.inf, 0.5) == 0.1
+    assert bound(0.1, np.inf, 0.0, 0.5) == 0.1
+    np.testing.assert_array_equal(bound(0.1, [0.0, 1.0], np.inf, 1.0), [0.1, np.inf])
+    assert bound(0.1, np.inf, 0.1, 0.5) == np.inf
+    assert bound(0.1, 0.0, 0.0, 0.0) == np.inf
+    assert bound(np.inf, 0.0, 0.0, 1.0) == np.inf
+
+
+def test_deviation_neither_overflows_nor_underflows_on_the_way():
+    assert bounds.deviation(1e200, 1e-300, 1.0) == pytest.approx(np.sqrt(2) * 1e50)
+    assert bounds.deviation(1e-200, 1.0, 1.0) == pytest.approx(np.sqrt(2) * 1e-200)
 
 
 def test_half_range():

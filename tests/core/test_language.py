@@ -111,3 +111,16 @@ def test_languages_cannot_be_changed_by_accident():
     lang = language.random_language(3, 4, rng=np.random.default_rng(0))
     with pytest.raises(ValueError, match="read-only"):
         lang.truth[0, 0] = 1
+
+
+def test_directions_that_are_not_finite_are_refused():
+    lang = language.random_language(3, 4, rng=np.random.default_rng(0))
+    for bad in (np.nan, np.inf):
+        with pytest.raises(ValueError, match=r"direction must be finite; at \(1,\)"):
+            language.tilt([0.5, 0.5], [0.0, bad])
+        with pytest.raises(ValueError, match=r"direction must be finite; at \(0, 0\)"):
+            language.tilted_model(lang, np.full((3, 4), bad), excess=0.1)
+        with pytest.raises(ValueError, match="direction must be finite"):
+            language.aligned_model(lang, [1, -1, 1], [1, bad, 0, 0], excess=0.1)
+        with pytest.raises(ValueError, match="scale must be finite"):
+            language.tilt([0.5, 0.5], [0.0, 1.0], bad)

@@ -96,6 +96,13 @@ def test_random_distribution_is_dirichlet():
     assert random_distribution(2, concentration=1, rng=np.random.default_rng(0)).shape == (2,)
 
 
+def test_masked_arrays_are_refused():
+    masked = np.ma.array([0.5, 0.5, 3.0], mask=[False, False, True])
+    for call in (as_distribution, entropy, lambda p: kl_divergence([0.5, 0.5, 0], p)):
+        with pytest.raises(ValueError, match="masked array"):
+            call(masked)
+
+
 def test_float64_is_returned_as_it_is_and_single_precision_is_renormalised():
     p = np.array([0.25, 0.75 + 1e-10])
     assert as_distribution(p) is p

@@ -6,7 +6,7 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from lmcourse import language, softmax
+from lmcourse import faces, language, softmax
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -118,6 +118,71 @@ def test_limit_law_is_the_limit_of_softmax_laws():
     assert distance[2] < 1e-15
 
 
+@pytest.mark.parametrize("offset", [1e-3, 1e-7, 1e-9, 1e-12, 1e-15, 1e-100])
+def test_words_very_close_together(offset):
+    """All mass on a word between a near and a far one, which the best law must balance."""
+    fit = softmax.fit_softmax_law([0, 1, 0], [[0, offset, 1]])
+    assert fit.attained
+    assert fit.face.all()
+    # The mean is `offset`, and the law is softmax in one dimension: solve for it by bisection on theta.
+    low, high = -1000.0, 0.0
+    for _ in range(200):
+        theta = (low + high) / 2
+        excess = -offset + (1 - offset) * np.exp(theta)  # terms of words 0 and 2; word 1 adds nothing
+        low, high = (low, theta) if excess > 0 else (theta, high)
+    law = np.array([1.0, np.exp(theta * offset), np.exp(theta)])
+    np.testing.assert_allclose(fit.law, law / law.sum(), rtol=1e-6)
+
+
+def almost_inside_an_edge(tilt, fourth):
+    """Word 0 just below the line from word 1 to word 2: a vertex, unless word 3 is below it."""
+    phi = np.column_stack([[0.0, 0.0], [1.0, tilt], [-1.0, tilt], fourth])
+    return softmax.fit_softmax_law([1, 0, 0, 0], phi).face, [True] + 3 * [fourth[1] < 0]
+
+
+FOURTH = pytest.mark.parametrize("fourth", [[0.0, 1.0], [0.0, -1.0], [0.3, -1.0]])
+
+
+@FOURTH
+@pytest.mark.parametrize("tilt", 10.0 ** -np.arange(3, 9))
+def test_a_vertex_that_is_almost_inside_an_edge(tilt, fourth):
+    np.testing.assert_array_equal(*almost_inside_an_edge(tilt, fourth))
+
+
+@FOURTH
+@pytest.mark.parametrize("tilt", 10.0 ** -np.arange(9, 12))
+def test_a_face_beyond_the_solver_is_right_or_refused(tilt, fourth):
+    try:
+        found, expected = almost_inside_an_edge(tilt, fourth)
+    except RuntimeError:
+        return
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_a_face_that_cannot_be_told_is_refused():
+    with pytest.raises(RuntimeError, match="cannot be told"):
+        almost_inside_an_edge(1e-11, [0.0, -1.0])
+
+
+@given(seeds)
+@settings(max_examples=60, deadline=None)
+def test_faces_of_a_polytope_by_its_construction(seed):
+    """Words on and below a hyperplane: those on it are the face, whatever the lengths of the offsets."""
+    rng = np.random.default_rng(seed)
+    d, on, off = int(rng.integers(1, 5)), int(rng.integers(1, 6)), int(rng.integers(0, 6))
+    flat = np.vstack([rng.standard_normal((d - 1, on)), np.zeros(on)])
+    below = np.vstack([rng.standard_normal((d - 1, off)), -rng.uniform(0.1, 1, off)])
+    # The support is at both ends of each axis of the hyperplane, so that all of `flat` is on its face.
+    ends = np.hstack([np.eye(d)[:, : d - 1], -np.eye(d)[:, : d - 1]]) * 10
+    phi = np.hstack([np.zeros((d, 1)), flat, ends, below])
+    phi[:, 1:] *= 10.0 ** rng.uniform(-10, 0, phi.shape[1] - 1)
+    p = np.zeros(phi.shape[1])
+    p[0] = p[1 + on : 1 + on + 2 * (d - 1)] = 1 / (2 * d - 1)
+    rotation = np.linalg.qr(rng.standard_normal((d, d)))[0]
+    expected = np.arange(len(p)) < len(p) - off
+    np.testing.assert_array_equal(faces.smallest_face(p > 0, rotation @ phi), expected)
+
+
 @given(seeds)
 @settings(max_examples=60, deadline=None)
 def test_pythagoras(seed):
@@ -134,6 +199,8 @@ def test_shapes_and_errors():
     phi = np.random.default_rng(0).standard_normal((2, 3))
     one = softmax.fit_softmax_law([0.2, 0.3, 0.5], phi)
     assert (one.law.shape, one.theta.shape, one.attained.shape, one.face.shape) == ((3,), (2,), (), (3,))
+    none = softmax.fit_softmax_law(np.zeros((0, 3)), phi)
+    assert [part.shape for part in none] == [(0, 3), (0, 2), (0,), (0, 3)]
     with pytest.raises(ValueError, match="phi must have shape"):
         softmax.fit_softmax_law([0.5, 0.5], phi)
     with pytest.raises(ValueError, match="theta must be finite"):

@@ -89,5 +89,25 @@ def test_errors_say_what_is_wrong():
     task = tasks.task_from_labels([1.0], [1])
     with pytest.raises(ValueError, match="S = 1"):
         tasks.task_loss(np.full((2, 2), 0.5), task, np.zeros(2))
-    with pytest.raises(ValueError, match="not finite"):
+    with pytest.raises(ValueError, match=r"model has .* not finite, first at \(0, 0\)"):
         tasks.task_loss([[np.nan, 1.0]], task, np.zeros(2))
+    with pytest.raises(ValueError, match="masked"):
+        Task(np.ma.array([[0.5, 0.5]], mask=[[False, True]]))
+
+
+def test_weights_of_another_shape_or_not_finite_are_refused():
+    laws = np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]])
+    task = tasks.task_from_labels([0.3, 0.3, 0.4], [1, -1, 1])
+    for call in (
+        lambda v: tasks.task_loss(laws, task, v),
+        lambda v: tasks.accuracy(laws, task, v),
+        lambda v: tasks.second_moment(laws, laws, task, v),
+    ):
+        call([1.0, -1.0])
+        for wrong in ([[1.0], [-1.0]], [1.0], 1.0):
+            with pytest.raises(ValueError, match=r"v must have shape \(2,\)"):
+                call(wrong)
+        with pytest.raises(ValueError, match=r"v has .* not finite, first at \(0,\)"):
+            call([np.nan, 1.0])
+    with pytest.raises(ValueError, match="same shape"):
+        tasks.second_moment(laws, laws[:, :1], task, [1.0])

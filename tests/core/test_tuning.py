@@ -121,6 +121,35 @@ def test_three_states_one_prediction_both_labels():
     assert np.abs(residual).sum() < 1e-12
 
 
+@pytest.mark.parametrize("size", [1e-300, 1e-9, 1.0, 1e9, 1e300])
+def test_the_size_of_mu_does_not_matter(size):
+    model, mu = tuning.three_state_counterexample()
+    posteriors = enumerate_posteriors(model, 3)[0]
+    assert not tuning.head_exists(model.emission, posteriors, size * mu)
+    assert tuning.head_exists(model.emission, posteriors, size * np.array([1.0, 1.0, 0.0]))
+    assert tuning.head_exists(model.emission, posteriors, 0 * mu)
+
+
+@pytest.mark.parametrize("spread", [1.0, 1e-6, 1e-10])
+def test_certificates_at_any_spread_of_the_predictions(spread):
+    rng = np.random.default_rng(0)
+    posteriors = np.full((20, 3), 1 / 3) + spread * (rng.dirichlet(np.ones(3), size=20) - 1 / 3)
+    emission = rng.dirichlet(np.ones(4), size=3)
+    predictions, labels = posteriors @ emission, tuning.posterior_labels(posteriors, [1.0, -1.0, 0.0])
+    found = tuning.certify_no_head(predictions, labels)
+    assert set(labels) == {0, 1}
+    assert found.exists
+    np.testing.assert_array_equal(predictions @ found.head >= 0, labels == 1)
+    assert not tuning.certify_no_head(posteriors @ emission[[0, 0, 1]], labels).exists
+
+
+def test_rounding_is_not_taken_for_a_head():
+    rng = np.random.default_rng(0)
+    predictions = np.array([0.3, 0.3, 0.4]) + 1e-15 * rng.standard_normal((3, 3))
+    assert len(np.unique(predictions, axis=0)) == 3
+    assert not tuning.certify_no_head(predictions, [0, 1, 1]).exists
+
+
 def test_one_class_needs_no_program():
     predictions = np.array([[0.5, 0.5], [0.2, 0.8]])
     for label in (0, 1):
@@ -158,3 +187,13 @@ def test_errors_say_what_is_wrong():
         tuning.exact_head(emission, [1, -1, 0])
     with pytest.raises(ValueError, match="0 or 1"):
         tuning.certify_no_head(emission, [1, -1])
+    none = np.zeros((0, 2))
+    for call in (
+        lambda: tuning.fit_head(emission, none, [1, -1]),
+        lambda: tuning.head_exists(emission, none, [1, -1]),
+        lambda: tuning.downstream_task(none, np.random.default_rng(0)),
+        lambda: tuning.certify_no_head(none, []),
+    ):
+        with pytest.raises(ValueError, match="holds no law"):
+            call()
+    assert tuning.posterior_labels(none, [1, -1]).shape == (0,)

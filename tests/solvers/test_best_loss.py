@@ -112,6 +112,46 @@ def test_feature_class_in_more_dimensions(seed):
     assert found.loss <= other.fun + 1e-5
 
 
+# Words 0 and 1 opposed, and words 2 and 3: the class is the same for every size of a row, also as a sum.
+OPPOSED = np.array([[1.0, -1.0, 0.0, 0.0], [0.0, 0.0, 1.0, -1.0]])
+
+
+def opposed_task():
+    laws = np.random.default_rng(0).dirichlet(np.full(4, 0.3), size=5)
+    return laws, tasks.task_from_labels(np.full(5, 0.2), [1, -1, 1, 1, -1])
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-100, 1e-16, 1e-8, 1e8, 1e300])
+def test_the_size_of_a_row_of_the_feature_map_changes_nothing(size):
+    laws, task = opposed_task()
+    phi = OPPOSED * np.array([[1.0], [size]])
+    found, plain = (tasks.best_loss(laws, task, bound=5.0, feature_map=rows) for rows in (phi, OPPOSED))
+    assert found.loss == pytest.approx(plain.loss, abs=1e-9)
+    np.testing.assert_allclose(phi.T @ found.head, found.v, atol=1e-9)
+
+
+@pytest.mark.parametrize("size", [1e-3, 1e-6, 1e-9, 1e-12, 1e-13])
+def test_certificate_for_nearly_dependent_rows(size):
+    laws, task = opposed_task()
+    least = tasks.best_loss(laws, task, bound=5.0, feature_map=OPPOSED)
+    phi = OPPOSED[0] + np.array([[0.0], [size]]) * OPPOSED[1]
+    found = tasks.best_loss(laws, task, bound=5.0, feature_map=phi, tolerance=np.inf)
+    assert found.loss - found.gap <= least.loss
+    if size > 1e-8:
+        assert found.gap < 1e-7
+
+
+def test_dependent_and_missing_rows_of_the_feature_map():
+    laws, task = opposed_task()
+    once = tasks.best_loss(laws, task, bound=5.0, feature_map=OPPOSED)
+    combined = np.vstack([OPPOSED, np.array([[0.3, 0.7], [1.1, -2.3], [0.0, 0.0]]) @ OPPOSED])
+    again = tasks.best_loss(laws, task, bound=5.0, feature_map=combined)
+    assert again.loss == pytest.approx(once.loss, abs=1e-9)
+    for nothing in (np.zeros((2, 4)), np.zeros((0, 4))):
+        found = tasks.best_loss(laws, task, bound=5.0, feature_map=nothing)
+        assert (found.loss, found.gap) == (np.log(2), 0)
+
+
 def test_frontier_is_convex_and_non_increasing():
     _, lang, task, _ = instance(5)
     sizes = np.linspace(0, 20, 11)
@@ -144,5 +184,9 @@ def test_errors_say_what_is_wrong():
             tasks.best_loss(np.eye(2), task, bound=bound)
     with pytest.raises(ValueError, match="feature_map"):
         tasks.best_loss(np.eye(2), task, bound=1.0, feature_map=np.eye(3))
+    with pytest.raises(ValueError, match=r"not finite, first at \(0, 1\)"):
+        tasks.best_loss(np.eye(2), task, bound=1.0, feature_map=[[1.0, np.nan]])
+    with pytest.raises(ValueError, match="so small"):
+        tasks.best_loss(np.eye(2), task, bound=1.0, feature_map=[[1e-310, -1e-310]])
     with pytest.raises(RuntimeError, match="certified only"):
         tasks.best_loss(np.array([[0.6, 0.4], [0.3, 0.7]]), task, bound=3.0, tolerance=-1.0)

@@ -152,6 +152,31 @@ def test_the_runner_itself():
         theorems.run(good, n=0)
 
 
+def test_the_verdict_tells_violated_from_vacuous():
+    dull = toy(sample=lambda rng: {"x": 0.01 * rng.uniform()})
+    nothing = toy(sides=lambda i: Sides(-np.inf, 1.0, 0.0), quick=lambda i: Sides(i["x"] ** 2, i["x"], 1e-15))
+    for theorem, verdict in (
+        (toy(), "holds"),
+        (dull, "vacuous"),
+        (nothing, "vacuous"),
+        (toy(quick=lambda i: Sides(np.nan, 1.0, 0.0)), "vacuous"),
+        (toy().perturbed("x^2 <= x/2"), "violated"),
+    ):
+        report = theorems.run(theorem, n=50)
+        assert report.verdict == verdict
+        assert report.passed == (verdict == "holds")
+
+
+@pytest.mark.parametrize("sides", [Sides(np.nan, 1.0, 0.0), Sides([0.5, np.nan], [1.0, -1.0], 0.0)])
+def test_accurate_sides_that_are_never_a_number_do_not_pass(sides):
+    for quick in (None, toy().sides):
+        report = theorems.run(toy(sides=lambda i: sides, quick=quick), n=30)
+        assert (report.verdict, report.passed, report.worst_ratio) == ("violated", False, np.inf)
+    assert theorems.get("sharp-constant").quick is not None
+    broken = dataclasses.replace(theorems.get("sharp-constant"), sides=lambda i: sides)
+    assert not theorems.run(broken, n=30).passed
+
+
 def test_what_the_quick_sides_find_is_confirmed():
     careless = dataclasses.replace(toy(), quick=lambda i: Sides(2 * i["x"], i["x"], 0.0))
     report = theorems.run(careless, n=50)
