@@ -60,14 +60,14 @@ def check_theorems(
     from lmcourse import theorems
 
     failed = []
-    typer.echo(f"{'theorem':24}{'':8}{'instances':>10}{'worst ratio':>13}{'informative':>13}{'seconds':>9}")
+    typer.echo(f"{'theorem':24}{'':10}{'instances':>10}{'worst ratio':>13}{'informative':>13}{'seconds':>9}")
     for name in names or theorems.names():
         if name not in theorems.names():
             raise typer.BadParameter(f"no theorem {name!r}; there are {', '.join(theorems.names())}")
         r = theorems.check(name, n=n, seed=seed)
         failed += [] if r.passed else [name]
         typer.echo(
-            f"{name:24}{'passed' if r.passed else 'FAILED':8}{r.instances:10}{r.worst_ratio:13.4g}"
+            f"{name:24}{r.verdict:10}{r.instances:10}{r.worst_ratio:13.4g}"
             f"{r.informative:13.0%}{r.seconds:9.1f}"
         )
     raise typer.Exit(code=1 if failed else 0)
