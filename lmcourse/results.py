@@ -12,7 +12,6 @@ import hashlib
 import importlib
 import inspect
 import json
-import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -23,7 +22,7 @@ import numpy as np
 from lmcourse.closure import PACKAGE, closure_hash
 from lmcourse.folders import results_folder
 from lmcourse.machine import gpu_name, processor_name, versions
-from lmcourse.profiles import profile
+from lmcourse.profiles import profile, strict
 from lmcourse.provenance import Provenance, Result, ResultError, read_result, write_result
 
 Compute = Callable[..., Mapping[str, Any]]
@@ -46,7 +45,8 @@ def stored(
         Lower-case words joined by hyphens. Every profile has a file of its own.
     compute
         A function of a module, called as ``compute(seed=seed, **inputs)``. It returns a dictionary of
-        numbers, strings, lists (kept as JSON) and arrays (kept as npz).
+        numbers, strings, lists (kept as JSON) and arrays (kept as npz). One that gathers what was computed
+        earlier, or elsewhere, says itself how long that took, as ``seconds``.
     seed
         Passed to `compute`.
     inputs
@@ -86,15 +86,15 @@ def stored(
     return result
 
 
-def load(name: str, folder: Path | None = None) -> Result:
-    """Return a stored result of the profile in force, and whether it is fresh.
+def load(name: str, folder: Path | None = None, of_profile: str | None = None) -> Result:
+    """Return a stored result, and whether it is fresh; of the profile in force unless another is named.
 
     Raises
     ------
     ResultError
         If it is missing, cut short or edited.
     """
-    result = read_result(_path(name, folder))
+    result = read_result(_path(name, folder, of_profile))
     p = result.provenance
     stale = _why_stale(p, p.function, p.inputs, p.seed)
     return Result(name, result.values, result.arrays, p, stale)
@@ -144,15 +144,10 @@ def stale(folder: Path | None = None) -> dict[str, str]:
     return found
 
 
-def strict() -> bool:
-    """Whether stale results are errors, as in a strict build (``LMCOURSE_STRICT=1``)."""
-    return os.environ.get("LMCOURSE_STRICT", "") not in ("", "0")
-
-
-def _path(name: str, folder: Path | None) -> Path:
+def _path(name: str, folder: Path | None, of_profile: str | None = None) -> Path:
     if not name or not all(c.isascii() and (c.isalnum() or c == "-") for c in name):
         raise ValueError(f"a result's name is letters, digits and hyphens, got {name!r}")
-    return (folder or results_folder()) / f"{name}.{profile()}.json"
+    return (folder or results_folder()) / f"{name}.{of_profile or profile()}.json"
 
 
 def _function_name(compute: Compute) -> str:
@@ -198,6 +193,7 @@ def _compute(
         if array.dtype.hasobject:
             raise TypeError(f"result {name!r}: array {key!r} holds Python objects; store numbers or strings")
     rest = {key: value for key, value in output.items() if key not in arrays}
+    seconds = rest.pop("seconds", seconds)
     try:
         values = json.loads(json.dumps(rest, allow_nan=False))
     except (TypeError, ValueError) as error:
