@@ -2,21 +2,23 @@
 
 Messages are arrays (n, H), so that one matrix product moves n sequences one position on. Each function writes
 its values to `out` and returns `sure` (n,): whether they are right up to rounding. All terms are
-non-negative, so rounding is harmless; only underflow loses digits. A product that underflows is wrong by at
-most `d`, the smallest normal number, 2e-308, and there are two ways to know that this does not matter.
+non-negative, so rounding is harmless; only underflow loses digits. A product that underflows is wrong by less
+than `d`, the smallest normal number, 2e-308. There are two ways to know that this does not matter.
 
 * The fit: the probability of the evidence, each likelihood divided by its largest entry, is above
-  exp(`SAFE_FIT`) = 1e-261. Messages only shrink on their way to it, so T positions lose at most about
-  T H^2 d of it. The laws have sums no smaller than it, and lose no more.
-* The bound (`bounded`): each sequence stands in two rows, divided by the same numbers, those of the first
-  row. The second row has `FLOOR` added to the likelihoods and after every product. Let `e` be the error of
-  the first row and `f` the excess of the second over the truth. A step multiplies both by the same
-  non-negative matrix (the second by a larger one), then adds at most H d to |e|, at least FLOOR - H d to `f`:
-  by induction, |e| <= r f in every entry, with r = 2 H d / FLOOR = 4e-18 H. Where the second row's sum is
-  below twice the first's, sum(x) + sum(f) < 2 (sum(x) + r sum(f)) for the truth x, so sum(f) is below about
-  sum(x), and |e| is below r of the sum. This holds at every division, hence at every result, or `sure` is
-  False. (A sum that is zero, infinite or NaN fails.) Long sequences that the model itself produced pass:
-  under their law, the ratio of excess to truth is on average no more than what was added, about 1e-290 T H.
+  exp(`SAFE_FIT`) = 1e-261. Every factor is at most one, so T positions lose no more than about T H^2 d of it.
+  The sums that laws are divided by are no smaller than it, and lose no more.
+* The bound (`bounded`): each sequence stands in two rows, both divided by the sums of the first. The second
+  has `FLOOR` added to the likelihoods and after every product. Let x be the truth, e the error of the first
+  row, f the excess of the second over x. A step takes e and f through the same non-negative factors, or f
+  through larger ones, and adds at most H d to |e|, at least FLOOR - H d to f. By induction, |e| <= r f in
+  every entry, with r = 2 H d / FLOOR = 4e-18 H; so too for a product of two messages. Where the second row
+  sums to less than twice the first, sum(x) + sum(f) < 2 (sum(x) + r sum(f)), so sum(f) is below about sum(x),
+  and the error below about r sum(x). `sure` says that this held at every division, hence for every result; a
+  sum that is zero, infinite or NaN fails.
+
+Long sequences that the model itself produced pass: under its law, the expected ratio of f to x is no more
+than the sum of what was added, about 1e-290 T H.
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ def smooth_states(hmm: HMM, seen: ScaledEvidence, out: Array, bounded: bool) -> 
     for t, _, updated in _backward(run, predicted):
         run.multiply(predicted[t], updated, out[:, t])
         if bounded:
-            run.total(out[:, t])  # one, up to rounding: to compare with the bound
+            run.total(out[:, t])  # one up to rounding; compared with the bound
     return run.sure()
 
 

@@ -281,7 +281,7 @@ def test_a_state_lost_by_underflow_is_not_missed(name, case):
 def test_entries_hundreds_of_orders_of_magnitude_apart(name):
     rng = np.random.default_rng(11)
     checked = 0
-    for _ in range(400):
+    for _ in range(300):
         n_states, n_symbols, length = rng.integers([2, 1, 2], [4, 4, 6])
         rows = [powers_of_ten(rng, *shape) for shape in [(n_states,), (n_states,) * 2, (n_states, n_symbols)]]
         model = HMM(*(weights / weights.sum(axis=-1, keepdims=True) for weights in rows))
@@ -290,7 +290,7 @@ def test_entries_hundreds_of_orders_of_magnitude_apart(name):
         else:
             given = {"symbols": rng.integers(0, n_symbols, (1, length))}
         checked += assert_exact(name, model, **given)
-    assert checked > 200
+    assert checked > 150
 
 
 @pytest.mark.parametrize("n_against", [90, 110, 200, 330, 500])
@@ -309,6 +309,15 @@ def test_a_source_ruled_out_by_hundreds_of_orders_of_magnitude_comes_back(n_agai
     source = expit(others)
     shown = rare + (1 - 2 * rare) * source
     np.testing.assert_allclose(hmm.masked_conditionals(model, [row])[0, :, 0], shown, atol=1e-11)
+
+
+def test_a_source_ruled_out_little_by_little_comes_back_little_by_little():
+    """No few steps change the balance much, either way."""
+    model, row = two_sources(0.475), np.repeat([0, 1], [8000, 8100])
+    balance = np.cumsum(np.where(row == 0, 1, -1)) * np.log(0.525 / 0.475)
+    np.testing.assert_allclose(hmm.filter_states(model, [row])[0, :, 0], expit(balance), atol=1e-11)
+    np.testing.assert_allclose(hmm.smooth_states(model, [row])[0, :, 0], expit(balance[-1]), atol=1e-11)
+    np.testing.assert_allclose(hmm.initial_posterior(model, [row])[0, 0], expit(balance[-1]), atol=1e-11)
 
 
 @pytest.mark.parametrize("backwards", [False, True])
