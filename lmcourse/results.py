@@ -53,8 +53,8 @@ def stored(
     compute
         A function of a module, called as ``compute(seed=seed, **inputs)``. It returns a dictionary of
         numbers, strings, lists (kept as JSON) and arrays (kept as npz). One that gathers what was computed
-        earlier, or elsewhere, says itself how long that took, as ``seconds``. Outside the package only its own
-        file, and what that imports from the package, is watched for changes.
+        earlier, or elsewhere, says itself how long that took, as ``seconds``. Outside the package only its
+        own file, and what that imports from the package, is watched for changes.
     seed
         Passed to `compute`.
     inputs
