@@ -1,7 +1,7 @@
 """How large the experiments are: `smoke`, `cpu` or `gpu`.
 
 The environment variable ``LMCOURSE_PROFILE`` names the profile. A profile changes sizes and nothing
-else: what a chapter asserts, it asserts in every profile.
+else: what a chapter asserts, it asserts in every profile. ``LMCOURSE_STRICT`` is the other switch.
 """
 
 from __future__ import annotations
@@ -51,3 +51,8 @@ def choose(*, smoke: T, cpu: T, gpu: T) -> T:
     >>> n_sequences = choose(smoke=200, cpu=5000, gpu=50000)
     """
     return {"smoke": smoke, "cpu": cpu, "gpu": gpu}[profile()]
+
+
+def strict() -> bool:
+    """Whether stale results are errors, as in a strict build (``LMCOURSE_STRICT=1``)."""
+    return os.environ.get("LMCOURSE_STRICT", "") not in ("", "0")

@@ -13,7 +13,6 @@ import importlib
 import inspect
 import json
 import operator
-import os
 import re
 import sys
 import time
@@ -26,7 +25,7 @@ import numpy as np
 from lmcourse.closure import PACKAGE, closure_hash, import_closure
 from lmcourse.folders import results_folder
 from lmcourse.machine import gpu_name, processor_name, versions
-from lmcourse.profiles import profile
+from lmcourse.profiles import profile, strict
 from lmcourse.provenance import Provenance, Result, ResultError, read_result, write_result
 
 Compute = Callable[..., Mapping[str, Any]]
@@ -53,8 +52,9 @@ def stored(
         Lower-case letters, digits and hyphens, a letter first. Every profile has a file of its own.
     compute
         A function of a module, called as ``compute(seed=seed, **inputs)``. It returns a dictionary of
-        numbers, strings, lists (kept as JSON) and arrays (kept as npz). Outside the package only its own
-        file, and what that imports from the package, is watched for changes.
+        numbers, strings, lists (kept as JSON) and arrays (kept as npz). One that gathers what was computed
+        earlier, or elsewhere, says itself how long that took, as ``seconds``. Outside the package only its
+        own file, and what that imports from the package, is watched for changes.
     seed
         Passed to `compute`.
     inputs
@@ -95,15 +95,15 @@ def stored(
     return result
 
 
-def load(name: str, folder: Path | None = None) -> Result:
-    """Return a stored result of the profile in force, and whether it is fresh.
+def load(name: str, folder: Path | None = None, of_profile: str | None = None) -> Result:
+    """Return a stored result, and whether it is fresh; of the profile in force unless another is named.
 
     Raises
     ------
     ResultError
         If it is missing, cut short or edited.
     """
-    result = read_result(_path(name, folder))
+    result = read_result(_path(name, folder, of_profile))
     p = result.provenance
     stale = _why_stale(p, p.function, p.inputs, p.seed)
     return Result(name, result.values, result.arrays, p, stale)
@@ -154,18 +154,13 @@ def stale(folder: Path | None = None) -> dict[str, str]:
     return found
 
 
-def strict() -> bool:
-    """Whether stale results are errors, as in a strict build (``LMCOURSE_STRICT=1``)."""
-    return os.environ.get("LMCOURSE_STRICT", "") not in ("", "0")
-
-
-def _path(name: str, folder: Path | None) -> Path:
+def _path(name: str, folder: Path | None, of_profile: str | None = None) -> Path:
     if not _NAME.fullmatch(name) or name in _RESERVED:
         raise ValueError(
             f"a result's name is lower-case letters, digits and hyphens, a letter first, and no name that "
             f"Windows reserves; got {name!r}"
         )
-    return (folder or results_folder()) / f"{name}.{profile()}.json"
+    return (folder or results_folder()) / f"{name}.{of_profile or profile()}.json"
 
 
 def _function_name(compute: Compute) -> str:
@@ -213,6 +208,7 @@ def _compute(
         if array.dtype.hasobject:
             raise TypeError(f"result {name!r}: array {key!r} holds Python objects; store numbers or strings")
     values = _as_json(name, {key: value for key, value in output.items() if key not in arrays})
+    seconds = values.pop("seconds", seconds)
     p = Provenance(
         function=function,
         inputs=dict(inputs),

@@ -32,7 +32,7 @@ from sphinx.util import logging
 from lmcourse import __version__, results
 from lmcourse.closure import PACKAGE, closure_hash, import_closure
 from lmcourse.folders import results_folder
-from lmcourse.profiles import profile
+from lmcourse.profiles import profile, strict
 
 ROOT = Path(__file__).parents[2]
 REQUIREMENTS = ROOT / "requirements.txt"
@@ -63,10 +63,9 @@ def fingerprint(notebook: NotebookNode) -> str:
         platform.python_version(),
         *(path.read_text(encoding="utf-8", errors="replace") for path in sorted(watched)),
     ]
-    if "lmcourse.results" in import_closure(source):
-        for name in results.names():
-            path = results_folder() / f"{name}.{profile()}.json"
-            parts += [path.read_text(encoding="utf-8"), results.load(name).stale]
+    if "lmcourse.results" in import_closure(source):  # of all profiles: a small run may show a large result
+        parts += [path.read_text(encoding="utf-8") for path in sorted(results_folder().glob("*.json"))]
+        parts += [results.load(name).stale for name in results.names()]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
@@ -86,7 +85,7 @@ def read(text: str) -> NotebookNode:
 
 def refuse_stale_results(app: Sphinx) -> None:
     """Stop a strict build whose stored results this machine could, and should, compute again."""
-    if results.strict() and (stale := results.stale()):
+    if strict() and (stale := results.stale()):
         reasons = "; ".join(f"{name}: {reason}" for name, reason in stale.items())
         raise ExtensionError(f"stale results ({reasons}). Run: lmcourse results refresh {' '.join(stale)}")
 

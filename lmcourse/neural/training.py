@@ -23,7 +23,7 @@ from lmcourse.neural.exact import as_law
 from lmcourse.neural.model import MaskedModel, mask_log_probabilities
 from lmcourse.neural.speed import peak_flops
 from lmcourse.neural.text import generator, sample_symbols
-from lmcourse.results import strict
+from lmcourse.profiles import strict
 
 TEXT, HIDING, EVALUATION = range(3)  # streams of random numbers
 
