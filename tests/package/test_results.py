@@ -170,3 +170,18 @@ def test_what_cannot_be_stored_is_refused(tmp_path):
 def test_a_missing_result_says_so(tmp_path):
     with pytest.raises(ResultError, match="no result 'none'"):
         results.load("none", tmp_path)
+
+
+def test_another_profile_can_be_named(kept, monkeypatch):
+    folder, _, first = kept
+    monkeypatch.setenv("LMCOURSE_PROFILE", "smoke")
+    with pytest.raises(ResultError, match="no result 'squares'"):
+        results.load("squares", folder)
+    assert results.load("squares", folder, of_profile="cpu").values == first.values
+
+
+def test_what_was_gathered_says_how_long_it_took(tmp_path):
+    found = results.stored("gathered", computations.gathered, seed=1, folder=tmp_path)
+    assert found.provenance.seconds == 3600
+    assert found.values == {"answer": 1}
+    assert "3600 s" in results.load("gathered", tmp_path).note
