@@ -13,12 +13,11 @@ from lmcourse.profiles import profile
 
 NAME = "chapter13-sweep"
 COMMAND = f"lmcourse results refresh {NAME}"
-SEED = 0  # of the first; chosen, as their number, before anything was computed
+SEED = 0  # the first; the others follow it. Chosen before anything was computed
 INPUTS = {
-    "states": list(chapter13.STATES),
-    "n_seeds": 5,
+    "seeds_at": [[4, 5], [10, 5], [15, 5], [25, 5], [30, 3]],
     "methods": ["exact", "gru", "untrained"],
-    "bert_states": [10],
+    "bert_seeds_at": [],
     "setting": "teaching",
 }
 
@@ -26,10 +25,9 @@ INPUTS = {
 def collect(
     *,
     seed: int,
-    states: Sequence[int],
-    n_seeds: int,
+    seeds_at: Sequence[tuple[int, int]],
     methods: Sequence[str],
-    bert_states: Sequence[int],
+    bert_seeds_at: Sequence[tuple[int, int]],
     setting: str,
     folder: Path | None = None,
 ) -> dict[str, Any]:
@@ -37,12 +35,14 @@ def collect(
 
     Parameters
     ----------
-    seed, n_seeds : int
-        The first seed, and how many there are.
-    states, methods, setting
+    seed : int
+        The first seed.
+    seeds_at : sequence of (int, int)
+        Numbers of states, each with how many seeds it gets.
+    methods, setting
         As in `chapter13.cell`.
-    bert_states : sequence of int
-        Numbers of states at which BERT is trained too.
+    bert_seeds_at : sequence of (int, int)
+        The same where BERT is trained too.
     folder : Path, optional
         Where sweeps are kept.
 
@@ -57,9 +57,11 @@ def collect(
     SweepError
         If a finished cell was computed by earlier code, or a cell fails.
     """
-    name, seeds = f"chapter13-{profile()}", range(seed, seed + n_seeds)
-    cells = grid(states=states, seed=seeds, method=methods, size=[profile()], setting=[setting])
-    cells += grid(states=bert_states, seed=seeds, method=["bert"], size=[profile()], setting=[setting])
+    name, cells = f"chapter13-{profile()}", []
+    for some, pairs in ((methods, seeds_at), (["bert"], bert_seeds_at)):
+        for states, n in pairs:
+            seeds = range(seed, seed + n)
+            cells += grid(states=[states], seed=seeds, method=some, size=[profile()], setting=[setting])
     if stale := sweep_status(name, chapter13.cell, cells, folder=folder).stale:
         raise SweepError(
             f"{len(stale)} of {len(cells)} cells were computed by earlier code: delete the folder {name} "

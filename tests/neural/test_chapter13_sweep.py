@@ -11,13 +11,7 @@ from lmcourse.closure import import_closure
 from lmcourse.experiments import chapter13, chapter13_sweep
 from lmcourse.experiments.sweep import Record, SweepError
 
-ARGUMENTS = {
-    "states": [4],
-    "n_seeds": 2,
-    "methods": ["exact"],
-    "bert_states": [],
-    "setting": "teaching",
-}
+ARGUMENTS = {"seeds_at": [[4, 2]], "methods": ["exact"], "bert_seeds_at": [], "setting": "teaching"}
 
 
 @pytest.fixture(autouse=True)
@@ -51,9 +45,8 @@ def test_the_stored_one_is_fresh_and_complete():
     p = result.provenance
     assert (p.inputs, p.seed) == (chapter13_sweep.INPUTS, chapter13_sweep.SEED)
     records = chapter13_sweep.cells_of(result.values)
-    inputs = p.inputs
-    per_seed = len(inputs["states"]) * len(inputs["methods"]) + len(inputs["bert_states"])
-    assert len(records) == inputs["n_seeds"] * per_seed
+    n_main = sum(n for _, n in p.inputs["seeds_at"]) * len(p.inputs["methods"])
+    assert len(records) == n_main + sum(n for _, n in p.inputs["bert_seeds_at"])
     assert p.seconds == pytest.approx(sum(record.seconds for record in records))
 
 

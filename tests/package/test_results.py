@@ -231,3 +231,18 @@ def test_files_of_others_are_passed_over(kept):
     folder, _, _ = kept
     (folder / "squares (1).cpu.json").write_text("a copy by a file manager")
     assert results.names(folder) == ["squares"]
+
+
+def test_another_profile_can_be_named(kept, monkeypatch):
+    folder, _, first = kept
+    monkeypatch.setenv("LMCOURSE_PROFILE", "smoke")
+    with pytest.raises(ResultError, match="no result 'squares'"):
+        results.load("squares", folder)
+    assert results.load("squares", folder, of_profile="cpu").values == first.values
+
+
+def test_what_was_gathered_says_how_long_it_took(tmp_path):
+    found = results.stored("gathered", computations.gathered, seed=1, folder=tmp_path)
+    assert found.provenance.seconds == 3600
+    assert found.values == {"answer": 1}
+    assert "3600 s" in results.load("gathered", tmp_path).note

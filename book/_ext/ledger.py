@@ -1,0 +1,198 @@
+"""`{ledger}`: each claim of the papers, what was published, what came out here, and the verdict.
+
+The claims are in book/claims.toml, published numbers in `lmcourse.published`; ours come from the checks of
+the theorems and from stored results. Nothing is decided by hand: verdicts are rules.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx.application import Sphinx
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+from theorem_table import outcomes
+
+from lmcourse import results
+from lmcourse.closure import import_closure
+from lmcourse.experiments import chapter13, chapter13_sweep
+from lmcourse.folders import results_folder
+from lmcourse.machine import processor_name
+from lmcourse.profiles import strict
+from lmcourse.provenance import Result, ResultError
+from lmcourse.published import MEMORY_AND_VANILLA, PROMPT_AND_HEAD, PublishedCurves
+
+logger = logging.getLogger(__name__)
+
+CLAIMS = Path(__file__).parents[1] / "claims.toml"
+COLUMNS = {  # and their widths
+    "Claim": 28,
+    "Published": 16,
+    "Ours, on a CPU": 20,
+    "Ours, on a GPU": 9,
+    "Verdict": 14,
+    "Command": 13,
+}
+NO_GPU = "not run on a GPU yet"
+NO_CHAPTER = "not attempted: its chapter is not written"
+PROMPT, HEAD = ("gru", "prompt_20"), ("gru", "head")
+
+
+class Row(NamedTuple):
+    """Cells of the table after the claim, in Markdown."""
+
+    published: str
+    cpu: str
+    gpu: str
+    verdict: str
+    command: str
+
+
+def load_claims(path: Path = CLAIMS) -> list[dict[str, Any]]:
+    """Return the claims, in order."""
+    with path.open("rb") as file:
+        return list(tomllib.load(file)["claim"])
+
+
+def row(claim: dict[str, Any], checked: dict[str, dict[str, Any]], stored: dict[str, Result]) -> Row:
+    """Return what is known of a claim.
+
+    Parameters
+    ----------
+    claim
+        From `load_claims`.
+    checked
+        Outcomes of the theorems, by name.
+    stored
+        The sweep of chapter 13 by profile, ``cpu`` and perhaps ``gpu``.
+    """
+    published = {"prompt-and-head": PROMPT_AND_HEAD, "memory-and-vanilla": MEMORY_AND_VANILLA}
+    curves = published.get(claim.get("experiment", ""))
+    shown = _levels(curves) if curves else "no number"
+    if "theorems" in claim:
+        return _theorem_row([(name, checked[name]) for name in claim["theorems"]])
+    if claim.get("experiment") == "prompt-and-head":
+        gpu = _sweep_text(stored["gpu"]) if "gpu" in stored else NO_GPU
+        verdict = sweep_verdict(stored["cpu"])
+        return Row(shown, _sweep_text(stored["cpu"]), gpu, verdict, f"`{chapter13_sweep.COMMAND}`")
+    return Row(shown, "", "", NO_CHAPTER, "")
+
+
+def _theorem_row(checked: list[tuple[str, dict[str, Any]]]) -> Row:
+    texts = [
+        f"{outcome['instances']} instances, worst ratio {outcome['worst_ratio']:.2g}"
+        for _, outcome in checked
+    ]
+    holds = all(outcome["passed"] for _, outcome in checked)
+    names = " ".join(name for name, _ in checked)
+    ours = f"{'; '.join(texts)}; seed 0; {processor_name()}"
+    return Row(
+        "a proof",
+        ours,
+        "needs none",
+        "reproduced" if holds else "not reproduced",
+        f"`lmcourse theorems {names}`",
+    )
+
+
+def _levels(curves: PublishedCurves) -> str:
+    by_method = [
+        f"{method} {', '.join(f'{value:g}' for value in values)}"
+        for method, values in curves.accuracy.items()
+    ]
+    states = ", ".join(map(str, curves.states))
+    return f"{states} states: {'; '.join(by_method)} (%, {curves.seeds} seeds)"
+
+
+def _sweep_text(result: Result) -> str:
+    """Both levels and their difference, with seeds, intervals and device."""
+    records = chapter13_sweep.cells_of(result.values)
+    prompt, head = (chapter13.curve(records, *what) for what in (PROMPT, HEAD))
+    gain = chapter13_sweep.difference(records, PROMPT, HEAD)
+    parts = [
+        f"{name} {', '.join(f'{100 * value:.1f}' for value in curve.mean)}"
+        for name, curve in (("prompt", prompt), ("head", head))
+    ]
+    differences = (f"{100 * d:+.1f} ± {100 * e:.1f}" for d, e in zip(gain.mean, gain.error, strict=True))
+    return (
+        f"{', '.join(map(str, gain.states))} states: {'; '.join(parts)}; prompt minus head "
+        f"{', '.join(differences)} (%; {', '.join(map(str, gain.seeds))} seeds, 95 % intervals; "
+        f"{', '.join(result.values['devices'])}, {result.provenance.seconds / 60:.0f} minutes)"
+    )
+
+
+def sweep_verdict(result: Result) -> str:
+    """Judge the published curves of prompts and heads: their order, and if our levels are in the bands.
+
+    The order holds at a number of states if the interval of prompt minus head is above zero.
+    """
+    records = chapter13_sweep.cells_of(result.values)
+    gain = chapter13_sweep.difference(records, PROMPT, HEAD)
+    both = np.isin(gain.states, PROMPT_AND_HEAD.states)
+    ordered = (gain.mean - gain.error > 0)[both]
+    within = []
+    for name, what in (("prompt", PROMPT), ("head", HEAD)):
+        ours = chapter13.curve(records, *what)
+        at = [PROMPT_AND_HEAD.states.index(s) for s in ours.states[both]]
+        theirs, band = (np.array(d[name])[at] for d in (PROMPT_AND_HEAD.accuracy, PROMPT_AND_HEAD.band))
+        within += list(np.abs(100 * ours.mean[both] - theirs) <= band)
+    if not ordered.any():
+        return "not reproduced"
+    if ordered.all() and all(within):
+        return "reproduced"
+    return (
+        f"partly: prompts beat heads at {ordered.sum()} of {len(ordered)} numbers of states; "
+        f"{sum(within)} of {len(within)} levels are in the published band"
+    )
+
+
+def table(claims: list[dict[str, Any]], rows: list[Row], pages: set[str]) -> list[str]:
+    """Return the lines of the Markdown table; a claim links to its chapter if the book has it."""
+    lines = [f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
+    for claim, cells in zip(claims, rows, strict=True):
+        text = f"**{claim['id']}**, {claim['kind']} {{cite:p}}`{claim['paper']}`: {claim['claim']}"
+        if (page := claim.get("chapter")) in pages:
+            text += f" ([worked out here](/{page}))"
+        lines.append(f"| {text} | {' | '.join(cells)} |")
+    return lines
+
+
+class Ledger(SphinxDirective):
+    """The table of claims."""
+
+    def run(self) -> list[nodes.Node]:
+        try:
+            stored = {"cpu": results.load(chapter13_sweep.NAME, of_profile="cpu")}
+            gpu = results_folder() / f"{chapter13_sweep.NAME}.gpu.json"
+            if gpu.is_file():
+                stored["gpu"] = results.load(chapter13_sweep.NAME, of_profile="gpu")
+        except ResultError as error:
+            raise self.error(f"ledger: {error}") from None
+        if strict() and stored["cpu"].stale:
+            message = "ledger: result %s is stale: %s"
+            logger.warning(message, chapter13_sweep.NAME, stored["cpu"].stale, location=self.env.docname)
+        read = [CLAIMS, Path(__file__), *results_folder().glob(f"{chapter13_sweep.NAME}.*.json")]
+        code = "import lmcourse.theorems, lmcourse.published, lmcourse.experiments.chapter13_sweep"
+        for path in [*read, *import_closure(code).values()]:
+            self.env.note_dependency(str(path))
+        claims = load_claims()
+        checked = outcomes(Path(self.env.app.outdir).parent)
+        rows = [row(claim, checked, stored) for claim in claims]
+        place = nodes.container(classes=["ledger"])
+        text = StringList(table(claims, rows, self.env.found_docs), source=str(CLAIMS))
+        self.state.nested_parse(text, self.content_offset, place)
+        for parsed in place.findall(nodes.table):
+            parsed["classes"].append("colwidths-given")
+            for column, width in zip(parsed.findall(nodes.colspec), COLUMNS.values(), strict=True):
+                column["colwidth"] = width
+        return [place]
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_directive("ledger", Ledger)
+    return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}

@@ -1,0 +1,144 @@
+"""The ledger: every claim has a verdict by rule, and results that were edited or are stale stop the build."""
+
+import copy
+import json
+import re
+import shutil
+import sys
+
+import pytest
+from tiny import ROOT, TinyCourse
+
+sys.path.insert(0, str(ROOT / "book" / "_ext"))
+
+import ledger
+
+from lmcourse.experiments import chapter13_sweep
+from lmcourse.provenance import Provenance, Result
+from lmcourse.published import PROMPT_AND_HEAD
+
+STORED = ROOT / "results" / f"{chapter13_sweep.NAME}.cpu.json"
+CHECKED = {"gibbs": {"passed": True, "instances": 7, "worst_ratio": 0.5}}
+
+
+def sweep(prompt, head):
+    """A result in which accuracies are these functions of the number of states, give or take a hair."""
+    cells = []
+    for states in (8, 10):
+        for seed, hair in enumerate((-1e-4, 0, 1e-4)):
+            cell = {"states": states, "seed": seed, "method": "gru", "size": "cpu", "setting": "teaching"}
+            numbers = {"prompt_20": prompt(states) + hair, "head": head(states)}
+            cells.append({"cell": cell, "numbers": numbers, "speed": {}, "seconds": 60.0})
+    p = Provenance("f", {}, 0, "cpu", False, "here", 360.0, "", {}, "")
+    return Result("sweep", {"cells": cells, "devices": ["a processor"]}, {}, p)
+
+
+def published(way, states):
+    return PROMPT_AND_HEAD.accuracy[way][PROMPT_AND_HEAD.states.index(states)] / 100
+
+
+@pytest.mark.parametrize(
+    ("prompt", "head", "verdict"),
+    [
+        (lambda s: published("prompt", s), lambda s: published("head", s), "reproduced"),
+        (lambda s: published("head", s), lambda s: published("prompt", s), "not reproduced"),
+        (
+            lambda s: published("prompt", s) if s == 8 else 0.5,
+            lambda s: published("head", s),
+            "partly: prompts beat heads at 1 of 2 numbers of states; 3 of 4 levels are in the published band",
+        ),
+        (
+            lambda s: 0.9999,
+            lambda s: 0.99,
+            "partly: prompts beat heads at 2 of 2 numbers of states; 1 of 4 levels are in the published band",
+        ),
+    ],
+)
+def test_verdicts_on_the_curves(prompt, head, verdict):
+    assert ledger.sweep_verdict(sweep(prompt, head)) == verdict
+
+
+def test_a_row_of_the_curves_says_seeds_interval_and_device():
+    claim = {"id": "W4", "experiment": "prompt-and-head"}
+    row = ledger.row(claim, {}, {"cpu": sweep(lambda s: 0.9, lambda s: 0.8)})
+    assert "8, 10 states: prompt 90.0, 90.0; head 80.0, 80.0; prompt minus head +10.0 ± 0.0" in row.cpu
+    assert "3, 3 seeds, 95 % intervals; a processor, 6 minutes" in row.cpu
+    assert row.published.startswith("4, 8, 10, 15, 25, 30 states: prompt 99.7, 97,")
+    assert row.gpu == ledger.NO_GPU
+    assert row.command == "`lmcourse results refresh chapter13-sweep`"
+    both = {name: sweep(lambda s: 0.9, lambda s: 0.8) for name in ("cpu", "gpu")}
+    assert "a processor" in ledger.row(claim, {}, both).gpu
+
+
+def test_rows_of_theorems_and_of_what_is_not_attempted():
+    row = ledger.row({"theorems": ["gibbs"]}, CHECKED, {})
+    assert row.cpu.startswith("7 instances, worst ratio 0.5; seed 0")
+    assert (row.verdict, row.command) == ("reproduced", "`lmcourse theorems gibbs`")
+    failed = copy.deepcopy(CHECKED)
+    failed["gibbs"]["passed"] = False
+    assert ledger.row({"theorems": ["gibbs"]}, failed, {}).verdict == "not reproduced"
+    assert ledger.row({"id": "S1"}, {}, {}).verdict == ledger.NO_CHAPTER
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory):
+    course = TinyCourse(tmp_path_factory.mktemp("ledger"))
+    course.add("10_head_tuning", "# Heads", "assert True")
+    toc = course.folder / "book" / "_toc.yml"
+    pages = "".join(f"      - file: book/{name}\n" for name in ("theorems", "ledger", "bibliography"))
+    toc.write_text(f"{toc.read_text()}  - chapters:\n{pages}")
+    for name in ("claims.toml", "ledger.md", "theorems.md", "bibliography.md"):
+        shutil.copy(ROOT / "book" / name, course.folder / "book")
+    (course.folder / "results").mkdir()
+    shutil.copy(STORED, course.folder / "results")
+    result = course.build()
+    assert result.returncode == 0, result.stdout + result.stderr
+    return course
+
+
+def test_the_page_has_every_claim_with_a_verdict(course):
+    page = (course.folder / "_build" / "html" / "book" / "ledger.html").read_text(encoding="utf-8")
+    body = page[page.index("<tbody") : page.index("</tbody")]
+    rows = [re.findall(r"<td.*?</td>", row, re.DOTALL) for row in body.split("</tr>")[:-1]]
+    texts = [[" ".join(re.sub(r"<[^>]+>", " ", cell).split()) for cell in row] for row in rows]
+    claims = ledger.load_claims()
+    assert [text[0].split()[0] for text in texts] == [claim["id"] for claim in claims]
+    for claim, text in zip(claims, texts, strict=True):
+        attempted = "theorems" in claim or claim.get("experiment") == "prompt-and-head"
+        assert (text[4] == ledger.NO_CHAPTER) is not attempted
+        assert bool(text[5]) is attempted
+    [heads] = [row for row, claim in zip(rows, claims, strict=True) if claim["id"] == "W1"]
+    assert 'href="../chapters/10_head_tuning.html"' in heads[0]
+
+
+@pytest.mark.parametrize(
+    ("plant", "message"),
+    [
+        (lambda record: record["values"]["cells"][0]["numbers"].update(head=1.0), "was edited"),
+        (None, "no result 'chapter13-sweep' is stored"),
+    ],
+)
+def test_a_result_that_is_edited_or_missing_stops_the_build(course, plant, message):
+    path = course.folder / "results" / STORED.name
+    before = path.read_text()
+    try:
+        if plant:
+            record = json.loads(before)
+            plant(record)
+            path.write_text(json.dumps(record))
+        else:
+            path.unlink()
+        (course.folder / "book" / "ledger.md").touch()
+        result = course.build()
+        assert result.returncode != 0
+        assert message in result.stdout + result.stderr
+    finally:
+        path.write_text(before)
+
+
+def test_a_stale_result_stops_the_strict_build(course):
+    path = course.folder / "lmcourse" / "hmm.py"
+    path.write_text(path.read_text() + "\n# changed\n")
+    result = course.build()
+    assert result.returncode != 0
+    assert "ledger: result chapter13-sweep is stale" in result.stderr
