@@ -9,9 +9,10 @@ export LMCOURSE_STRICT := 1
 .PHONY: help setup book serve lab test check bench doctor clean
 
 help:
+	@echo "make setup   make .venv and install everything into it (about 2 GB, some minutes)"
 	@echo "make book    set up, execute the chapters, build the site"
-	@echo "make test    prove that everything holds (a few minutes)"
-	@echo "make check   lint, types, architecture and unit tests (under a minute)"
+	@echo "make test    prove that everything holds (five to ten minutes)"
+	@echo "make check   lint, types, architecture and quick unit tests (under a minute)"
 	@echo "make lab     open the chapters in JupyterLab"
 	@echo "make serve   serve the built site on this machine"
 	@echo "make bench   time the package against others, side by side"
@@ -24,6 +25,7 @@ $(VENV)/ready: requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "The course needs Python 3.11 or later: make PYTHON=/path/to/python3.11"; exit 1; }
 	@$(BIN)/python -m pip --version > /dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+	@echo "Installing about 2 GB into $(VENV): a few minutes, and only when the requirements change."
 	$(BIN)/python -m pip install --quiet --requirement requirements.txt
 	$(BIN)/python -m pip install --quiet --no-deps --editable .
 	@touch $@
@@ -36,7 +38,7 @@ serve: book
 	$(BIN)/python -m http.server --directory $(SITE) --bind 127.0.0.1 8000
 
 lab: setup
-	LMCOURSE_STRICT= $(BIN)/jupyter lab --notebook-dir=chapters
+	LMCOURSE_STRICT= $(BIN)/jupyter lab --notebook-dir=chapters $(LABFLAGS)
 
 test: setup
 	$(BIN)/python tests/suite.py

@@ -8,7 +8,9 @@ from typing import Annotated
 try:
     import typer
 except ModuleNotFoundError:
-    raise SystemExit('The command line needs more than the core: pip install "lmcourse[chapters]"') from None
+    raise SystemExit(
+        'The command line needs more than the core: in the folder of the course, pip install ".[chapters]"'
+    ) from None
 
 from lmcourse import __version__
 
@@ -77,8 +79,13 @@ def check_theorems(
 def list_results() -> None:
     """List the results stored for the profile in force, with where they come from."""
     from lmcourse import results
+    from lmcourse.folders import results_folder
+    from lmcourse.profiles import profile
 
-    for name in results.names():
+    names = results.names()
+    if not names:
+        typer.echo(f"no results are stored for profile {profile()} in {results_folder()}")
+    for name in names:
         result = results.load(name)
         typer.echo(f"{'fresh' if result.fresh else 'stale':6}{name}: {result.note}")
 

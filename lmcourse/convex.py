@@ -78,7 +78,7 @@ class LogisticProgram:
             try:
                 cp: Any = import_module("cvxpy")
             except ImportError as error:
-                message = 'the convex solver is missing: pip install "lmcourse[solvers]"'
+                message = 'the convex solver is missing; in the course\'s folder: pip install ".[solvers]"'
                 raise ImportError(message) from error
             size, unknown = cp.Parameter(nonneg=True), cp.Variable(self.rows.shape[1])
             v = unknown if self.span is None else self.span.basis.T @ unknown

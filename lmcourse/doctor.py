@@ -86,9 +86,9 @@ def _packages() -> list[Finding]:
         found = ", ".join(f"{p} {v}" for p, v in versions.items() if v is not None) or "none"
         if missing:
             extra = _EXTRA.get(purpose)
-            target = f'"lmcourse[{extra}]"' if extra else "lmcourse"
+            target = f'".[{extra}]"' if extra else "."
             advice = (
-                f"missing: {', '.join(missing)}; in the checkout: make setup, elsewhere: pip install {target}"
+                f"missing: {', '.join(missing)}; in the course's folder: make setup, or pip install {target}"
             )
             findings.append(Finding(f"packages for {purpose}", PROBLEM, found, advice))
         else:

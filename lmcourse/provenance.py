@@ -166,8 +166,8 @@ def read_result(path: Path) -> Result:
         raise ResultError(f"result {name!r} is cut short or not a result file; {advice}") from None
     if digest != _sha256(_canonical(record)):
         raise ResultError(f"result {name!r} was edited since it was computed (checksum differs); {advice}")
-    if (record["name"], record["provenance"]["profile"]) != (name, profile):
-        was = f"{record['name']}.{record['provenance']['profile']}.json"
+    if (record.get("name"), record["provenance"]["profile"]) != (name, profile):
+        was = f"{record.get('name')}.{record['provenance']['profile']}.json"
         raise ResultError(f"{path.name} was stored as {was}; a result keeps its name and profile: {advice}")
     arrays: dict[str, NDArray[Any]] = {}
     if record["arrays"]:

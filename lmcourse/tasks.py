@@ -227,7 +227,7 @@ def best_loss(
     Raises
     ------
     ImportError
-        If cvxpy is not installed: ``pip install "lmcourse[solvers]"``.
+        If cvxpy is not installed: ``pip install '.[solvers]'`` in the course's folder.
     ValueError
         If a shape is wrong, or an entry is not finite.
     RuntimeError

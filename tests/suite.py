@@ -9,6 +9,7 @@ The budgets are for two cores and for the finished course of sixteen chapters.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -40,12 +41,31 @@ LINT = Stage(
         [str(BIN / "lint-imports")],
     ],
 )
+QUICK = Stage("unit tests", 1, [[*PYTEST, "-n", "2", "-m", "not slow", "tests/core", "tests/package"]])
 UNIT = Stage(
     "unit and property tests",
     4,
     [[*PYTEST, "-n", "2", "tests/core", "tests/package", "tests/oracles", "tests/neural", "tests/solvers"]],
 )
-PYTHONS = Stage("core tests on other Pythons", 1, [[str(BIN / "tox"), "run", "-q"]])
+OTHERS = [name for name in ("python3.12", "python3.13") if shutil.which(name)]
+PYTHONS = Stage(
+    f"core tests on {' and '.join(OTHERS) or 'other Pythons: none found'}",
+    1,
+    [[str(BIN / "tox"), "run", "-q", "-e", ",".join(name.removeprefix("python") for name in OTHERS)]]
+    if OTHERS
+    else [],
+)
+BROWSER = Stage(
+    "a browser is there",
+    0.1,
+    [
+        [
+            sys.executable,
+            "-c",
+            "import sys; sys.path.insert(0, 'tests/book'); import site_checks; site_checks.browser_or_exit()",
+        ]
+    ],
+)
 BOOK = Stage(
     "strict build",
     10,
@@ -71,7 +91,7 @@ NBVAL = Stage(
 )
 SITE = Stage("site, browser, tests of the tests", 4, [[*PYTEST, "-n", "2", "tests/book"]])
 
-STAGES = {"all": [LINT, UNIT, PYTHONS, BOOK, NBVAL, SITE], "check": [LINT, UNIT]}
+STAGES = {"all": [BROWSER, LINT, UNIT, PYTHONS, BOOK, NBVAL, SITE], "check": [LINT, QUICK]}
 
 
 def run(stage: Stage) -> tuple[float, bool]:
@@ -97,12 +117,12 @@ def main() -> int:
         print(f"unknown stage set {name!r}; one of: {', '.join(STAGES)}", file=sys.stderr)
         return 2
     outcomes = [(stage, *run(stage)) for stage in STAGES[name]]
-    print(f"\n{'stage':36}{'seconds':>9}{'budget':>9}")
+    print(f"\n{'stage':42}{'seconds':>9}{'budget':>9}")
     for stage, seconds, ok in outcomes:
         over = "  over its budget" if seconds > 60 * stage.minutes else ""
-        print(f"{stage.name:36}{seconds:9.1f}{60 * stage.minutes:9.0f}  {'passed' if ok else 'FAILED'}{over}")
+        print(f"{stage.name:42}{seconds:9.1f}{60 * stage.minutes:9.0f}  {'passed' if ok else 'FAILED'}{over}")
     total = sum(seconds for _, seconds, _ in outcomes)
-    print(f"{'all':36}{total:9.1f}{60 * sum(s.minutes for s in STAGES[name]):9.0f}")
+    print(f"{'all':42}{total:9.1f}{60 * sum(s.minutes for s in STAGES[name]):9.0f}")
     return 0 if all(ok for *_, ok in outcomes) else 1
 
 

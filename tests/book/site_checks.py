@@ -166,12 +166,24 @@ def find_browser(own: str = "") -> str:
         if program is None:
             raise FileNotFoundError(f"LMCOURSE_BROWSER names {chosen}, which is not a program. {_ADVICE}")
         return program
-    for name in ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"):
+    mac = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
+    for name in ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", mac):
         if program := shutil.which(name):
             return program
     if own and Path(own).exists():
         return own
     raise FileNotFoundError(_ADVICE)
+
+
+def browser_or_exit() -> None:
+    """End the program with advice where no browser is to be found; for a look before a long run."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        try:
+            print(find_browser(playwright.chromium.executable_path))
+        except FileNotFoundError as error:
+            raise SystemExit(str(error)) from None
 
 
 @contextmanager

@@ -192,6 +192,7 @@ def test_memory_does_not_grow_with_the_batch(ask):
     assert beyond[3000] < 1e8
 
 
+@pytest.mark.slow
 def test_memory_for_a_hundred_thousand_sequences():
     model = draw_model(np.random.default_rng(6), 30, 10)
     symbols = np.random.default_rng(7).integers(0, 10, (100_000, 128), dtype=np.int8)
@@ -277,6 +278,7 @@ def test_a_state_lost_by_underflow_is_not_missed(name, case):
     assert assert_exact(name, model, **given)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ASK)
 def test_entries_hundreds_of_orders_of_magnitude_apart(name):
     rng = np.random.default_rng(11)
@@ -311,6 +313,7 @@ def test_a_source_ruled_out_by_hundreds_of_orders_of_magnitude_comes_back(n_agai
     np.testing.assert_allclose(hmm.masked_conditionals(model, [row])[0, :, 0], shown, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_a_source_ruled_out_little_by_little_comes_back_little_by_little():
     """No few steps change the balance much, either way."""
     model, row = two_sources(0.475), np.repeat([0, 1], [8000, 8100])
@@ -341,6 +344,7 @@ def test_a_masked_conditional_may_hang_on_what_only_the_backward_pass_loses():
     np.testing.assert_allclose(hmm.masked_conditionals(model, [row])[0, 57], expected, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_tokens(no_logarithms):
     rng = np.random.default_rng(8)
     model = hmm.random_hmm(4, 4, transition_temperature=0.1, emission_temperature=0.3, rng=rng)

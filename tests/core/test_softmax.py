@@ -56,6 +56,7 @@ def test_best_law_matches_the_moments_and_is_softmax_on_its_face(seed):
         assert attained == face.all()
 
 
+@pytest.mark.slow
 def test_best_law_is_found_for_nearly_every_wild_law():
     """On masses over twenty orders of magnitude it gives up about once in four thousand languages."""
     given_up = 0
