@@ -30,14 +30,7 @@ from lmcourse.published import MEMORY_AND_VANILLA, PROMPT_AND_HEAD, PublishedCur
 logger = logging.getLogger(__name__)
 
 CLAIMS = Path(__file__).parents[1] / "claims.toml"
-COLUMNS = {  # and their widths
-    "Claim": 28,
-    "Published": 16,
-    "Ours, on a CPU": 20,
-    "Ours, on a GPU": 9,
-    "Verdict": 14,
-    "Command": 13,
-}
+COLUMNS = ("Claim", "Published", "Ours, on a CPU", "Ours, on a GPU", "Verdict", "Command")
 NO_GPU = "not run on a GPU yet"
 NO_CHAPTER = "not attempted: its chapter is not written"
 PROMPT, HEAD = ("gru", "prompt_20"), ("gru", "head")
@@ -187,10 +180,6 @@ class Ledger(SphinxDirective):
         place = nodes.container(classes=["ledger"])
         text = StringList(table(claims, rows, self.env.found_docs), source=str(CLAIMS))
         self.state.nested_parse(text, self.content_offset, place)
-        for parsed in place.findall(nodes.table):
-            parsed["classes"].append("colwidths-given")
-            for column, width in zip(parsed.findall(nodes.colspec), COLUMNS.values(), strict=True):
-                column["colwidth"] = width
         return [place]
 
 

@@ -32,13 +32,13 @@ from lmcourse.profiles import choose
 logger = logging.getLogger(__name__)
 
 KINDS = ("theorem", "proposition", "lemma", "corollary")
-COLUMNS = {
-    "Statement and proof": 26,
-    "Checker": 18,
-    "Hypotheses, each with a counter-example": 20,
-    "In this build": 22,
-    "Used by": 14,
-}
+COLUMNS = (
+    "Statement and proof",
+    "Checker",
+    "Hypotheses, each with a counter-example",
+    "In this build",
+    "Used by",
+)
 
 
 class theorem_table(nodes.General, nodes.Element):  # type: ignore[misc]
@@ -131,12 +131,10 @@ def _table(builder: Builder, docname: str, checked: dict[str, dict[str, Any]]) -
         for label, name in by_label.items()
         if label not in statements
     ]
-    group = nodes.tgroup(
-        "", *(nodes.colspec(colwidth=width) for width in COLUMNS.values()), cols=len(COLUMNS)
-    )
+    group = nodes.tgroup("", *(nodes.colspec(colwidth=1) for _ in COLUMNS), cols=len(COLUMNS))
     group += nodes.thead("", nodes.row("", *(_entry(nodes.Text(text)) for text in COLUMNS)))
     group += nodes.tbody("", *rows)
-    return nodes.table("", group, classes=["theorem-table", "colwidths-given"])
+    return nodes.table("", group, classes=["theorem-table"])
 
 
 def _sort_key(env: BuildEnvironment, label: str) -> tuple[Any, ...]:
