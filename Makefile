@@ -6,7 +6,7 @@ SITE := _build/html
 export LMCOURSE_STRICT := 1
 
 .NOTPARALLEL:
-.PHONY: help setup book serve lab test check bench doctor clean
+.PHONY: help setup book serve lab test check nightly bench doctor clean
 
 help:
 	@echo "make setup   make .venv and install everything into it (about 2 GB, some minutes)"
@@ -15,6 +15,7 @@ help:
 	@echo "make check   lint, types, architecture and quick unit tests (under a minute)"
 	@echo "make lab     open the chapters in JupyterLab"
 	@echo "make serve   serve the built site on this machine"
+	@echo "make nightly the chapters with five seeds that nobody looked at (an hour)"
 	@echo "make bench   time the package against others, side by side"
 	@echo "make doctor  whether this machine can run the course, and advice"
 	@echo "make clean   remove what was built; keep the environment"
@@ -48,6 +49,9 @@ check: setup
 
 doctor: setup
 	$(BIN)/lmcourse doctor
+
+nightly: setup
+	$(BIN)/python tests/nightly.py
 
 bench: $(VENV)-bench/ready
 	$(VENV)-bench/bin/python -m pytest bench
