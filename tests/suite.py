@@ -89,7 +89,9 @@ NBVAL = Stage(
     ],
     profile="smoke",
 )
-SITE = Stage("site, browser, tests of the tests", 4, [[*PYTEST, "-n", "2", "tests/book"]])
+SITE = Stage(
+    "site, browser, tests of the tests", 4, [[*PYTEST, "-n", "2", "--dist", "loadfile", "tests/book"]]
+)
 
 STAGES = {"all": [BROWSER, LINT, UNIT, PYTHONS, BOOK, NBVAL, SITE], "check": [LINT, QUICK]}
 

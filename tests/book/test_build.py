@@ -47,9 +47,10 @@ REFERENCES = "{numref}`sec-%s`, {prf:ref}`thm-%s-b`, {ref}`ex-%s`.\n"
 @pytest.fixture
 def small_book(tmp_path):
     shutil.copytree(ROOT / "book", tmp_path / "book", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "_config.yml", tmp_path)
+    for name in ("_config.yml", "requirements.txt"):
+        shutil.copy(ROOT / name, tmp_path)
     (tmp_path / "chapters").mkdir()
-    for page in ("setup", "notation", "bibliography"):
+    for page in ("setup", "theorems", "ledger", "notation", "bibliography"):
         (tmp_path / "book" / f"{page}.md").write_text(f"# {page}\n")
     (tmp_path / "book" / "intro.md").write_text("# Welcome\n\n" + REFERENCES % (("9",) * 3))
     write_chapter(tmp_path, 2, "Second")
