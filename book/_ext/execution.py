@@ -8,10 +8,12 @@ one fingerprint in the notebook's kernel metadata, which is part of jupyter-cach
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import platform
 import re
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from jupyter_cache import get_cache
 from jupyter_cache.base import CacheBundleIn
 from jupyter_cache.executors.utils import single_nb_execution
 from myst_nb.sphinx_ import NbMetadataCollector
+from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
@@ -36,6 +39,11 @@ from lmcourse.profiles import profile, strict
 
 ROOT = Path(__file__).parents[2]
 REQUIREMENTS = ROOT / "requirements.txt"
+
+WHAT_TO_DO = (
+    "No page was written. Open the chapter in JupyterLab, run it to that cell and mend it; the next "
+    "build executes only what you changed."
+)
 
 _RUNS_PYTHON = re.compile(r"^\s*%%?(?:time|timeit|capture|prun)\b", re.MULTILINE)
 
@@ -105,7 +113,7 @@ def outdated(app: Sphinx, env: BuildEnvironment, *_: object) -> list[str]:
 def execute_missing(app: Sphinx, env: BuildEnvironment, docnames: list[str]) -> None:
     """Execute, one on each core, the notebooks about to be read that the cache does not have.
 
-    One that fails is left to MyST-NB, which executes it once more and reports the error where it happened.
+    Those that succeed are kept even if another fails, so that the next build executes only what was mended.
     """
     if app.config.nb_execution_mode != "cache":
         return
@@ -133,13 +141,38 @@ def execute_missing(app: Sphinx, env: BuildEnvironment, docnames: list[str]) -> 
             notebook, cwd=str(path.parent), timeout=app.config.nb_execution_timeout, allow_errors=False
         )
 
+    failures = []
     with ThreadPoolExecutor(cores) as pool:
         for (path, notebook), outcome in zip(missing, pool.map(execute, missing), strict=True):
-            if outcome.err is None:
+            if outcome.err is not None:
+                logger.error(str(outcome.err))  # the cell and its traceback
+                failures.append(failure(path, notebook, outcome.err))
+            else:
                 notebook.metadata.pop("widgets", None)  # the page has the same sliders without a kernel
                 bundle = CacheBundleIn(notebook, str(path), data={"execution_seconds": outcome.time})
                 cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
                 logger.info("executed %s in %.1f s", path.name, outcome.time)
+    if failures:
+        message = "\n".join([*failures, WHAT_TO_DO])
+        atexit.register(print, f"\n{message}", file=sys.stderr)  # after the traceback of Jupyter Book
+        raise ExtensionError(message)
+
+
+def failure(path: Path, notebook: NotebookNode, error: Exception) -> str:
+    """Say in two lines where a notebook stopped, and with which error.
+
+    A cell is numbered as JupyterLab shows it, by its turn among those that ran.
+    """
+    ran = [cell for cell in notebook.cells if cell.get("execution_count")]
+    if not ran:
+        return f"{path.name} stopped before its first cell: {error}"
+    lines = ran[-1].source.strip().splitlines()
+    if isinstance(error, CellExecutionError):
+        name, value = error.ename, error.evalue
+    else:  # it took too long
+        name, value = type(error).__name__, str(error)
+    why = f"{name}: {value.splitlines()[0]}" if value.strip() else name
+    return f"{path.name}, cell [{ran[-1].execution_count}], which begins `{lines[0]}`:\n    {why}"
 
 
 def say_what_ran(app: Sphinx, doctree: nodes.document) -> None:

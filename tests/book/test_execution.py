@@ -1,9 +1,16 @@
 """The execution cache: a chapter is executed again when something that it uses has changed, and only then."""
 
 import re
+import sys
+from pathlib import Path
 
 import pytest
-from tiny import TinyCourse
+from jupyter_cache.executors.utils import single_nb_execution
+from tiny import ROOT, TinyCourse, notebook
+
+sys.path.insert(0, str(ROOT / "book" / "_ext"))
+
+import execution
 
 EXECUTED = re.compile(r"executed (\S+\.ipynb)")
 
@@ -67,3 +74,11 @@ def test_the_page_says_what_ran(course):
 def test_chapters_keep_their_numbers(course):
     assert re.search(r"<h1><span[^>]*>2\. </span>Uses it", course.page("02_uses"))
     assert re.search(r"<h1><span[^>]*>7\. </span>", course.page("07_does_not"))
+
+
+def test_a_chapter_that_takes_too_long_is_named(tmp_path):
+    slow = notebook("# Slow", "x = 1", "import time\ntime.sleep(30)")
+    outcome = single_nb_execution(slow, cwd=str(tmp_path), timeout=1, allow_errors=False)
+    where, why = execution.failure(Path("chapters/03_slow.ipynb"), slow, outcome.err).splitlines()
+    assert where == "03_slow.ipynb, cell [2], which begins `import time`:"
+    assert why.strip().startswith("CellTimeoutError: A cell timed out")

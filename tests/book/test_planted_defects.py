@@ -33,14 +33,18 @@ def course(tmp_path):
 
 
 def test_a_wrong_assertion_fails_the_build_and_nbval(course):
-    course.add("02_wrong", "# Wrong", "assert 1 + 1 == 3")
+    course.add("02_wrong", "# Wrong", "x = 1", "# Then", "assert x + 1 == 3, 'it is two'\nprint(x)")
     result = course.build()
     assert result.returncode != 0
-    assert "AssertionError" in result.stdout + result.stderr
+    assert result.stdout.count("executed 01_fine.ipynb") == 1
+    *_, blank, where, why, advice = result.stderr.splitlines()  # the last word, below all tracebacks
+    assert where == "02_wrong.ipynb, cell [2], which begins `assert x + 1 == 3, 'it is two'`:"
+    assert (blank, why) == ("", "    AssertionError: it is two")
+    assert advice.startswith("No page was written.")
     nbval = [sys.executable, "-m", "pytest", "-q", "chapters", "--nbval-lax", "--nbval-current-env"]
     result = subprocess.run(nbval, cwd=course.folder, capture_output=True, text=True)
     assert result.returncode == 1
-    assert "1 failed, 1 passed" in result.stdout
+    assert "1 failed, 2 passed" in result.stdout
 
 
 def test_a_stale_result_fails_the_strict_build(course):
