@@ -111,10 +111,15 @@ def _sweep_text(result: Result) -> str:
         f"{name} {', '.join(f'{100 * value:.1f}' for value in curve.mean)}"
         for name, curve in (("prompt", prompt), ("head", head))
     ]
-    differences = (f"{100 * d:+.1f} ± {100 * e:.1f}" for d, e in zip(gain.mean, gain.error, strict=True))
+    seeds = [str(n) for n in gain.seeds]
+    seeds = seeds if len(set(seeds)) > 1 else seeds[:1]
+    differences = (
+        f"{100 * d:+.1f}\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}{100 * e:.1f}"
+        for d, e in zip(gain.mean, gain.error, strict=True)
+    )
     return (
         f"{', '.join(map(str, gain.states))} states: {'; '.join(parts)}; prompt minus head "
-        f"{', '.join(differences)} (%; {', '.join(map(str, gain.seeds))} seeds, 95 % intervals; "
+        f"{', '.join(differences)} (%; {', '.join(seeds)} seeds, 95 % intervals; "
         f"{', '.join(result.values['devices'])}, {result.provenance.seconds / 60:.0f} minutes)"
     )
 

@@ -267,6 +267,8 @@ def inspect(context, address: str, name: str, site: Path, shots: Path | None = N
     for width, height in SIZES.items():
         page.set_viewport_size({"width": width, "height": height})
         findings.overflow += overflow(page)
+        findings.overflow += hidden_columns(page)
+        findings.figures += narrow_pictures(page)
         for colours in ("light", "dark") if width == 1280 else ("light",):
             page.emulate_media(color_scheme=colours)
             found = barriers(page, contrast=width == 1280)  # which does not depend on the width
@@ -350,6 +352,28 @@ def overflow(page) -> list[str]:
     return [f"{extra} px wider than a window of {width} px"] if extra > 0 else []
 
 
+def hidden_columns(page) -> list[str]:
+    """Find tables that scroll sideways: any on a desk, and on a phone those whose rows should be blocks."""
+    return page.evaluate(
+        """() => [...document.querySelectorAll(".pst-scrollable-table-container")]
+          .filter((box) => innerWidth > 768 || box.querySelector(".lm-rows"))
+          .filter((box) => box.scrollWidth > box.clientWidth + 1)
+          .map((box) => `a table (${box.textContent.trim().slice(0, 40)}) hides `
+            + `${box.scrollWidth - box.clientWidth} px of its width in a window of ${innerWidth} px`)"""
+    )
+
+
+def narrow_pictures(page) -> list[str]:
+    """Find pictures of cells that leave a part of a phone's width unused, and so are too small to read."""
+    return page.evaluate(
+        """() => innerWidth > 768 ? [] :
+          [...document.querySelectorAll(".cell_output .lm-figure-picture > svg")]
+          .map((picture) => picture.getBoundingClientRect().width)
+          .filter((width) => width > 0 && width < innerWidth - 1)
+          .map((width) => `a picture is ${width} px wide in a window of ${innerWidth} px`)"""
+    )
+
+
 def weigh(asked: set[str], address: str, site: Path) -> tuple[int, list[str]]:
     """Add up the files that a page asked for, each gzipped."""
     paths = {unquote(urlsplit(url).path).lstrip("/") for url in asked if url.startswith(address)}
@@ -373,6 +397,7 @@ def take_shots(page, folder: Path, name: str) -> None:
         page.set_viewport_size({"width": width, "height": height})
         for colours in ("light", "dark"):
             page.emulate_media(color_scheme=colours)
-            page.screenshot(path=folder / f"{name}-{colours}-{width}.png", full_page=True)
+            path = folder / f"{name}-{colours}-{width}.png"
+            page.screenshot(path=path, full_page=True, animations="disabled")
     page.emulate_media(color_scheme="light")
     page.set_viewport_size({"width": 1280, "height": SIZES[1280]})

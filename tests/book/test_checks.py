@@ -168,6 +168,26 @@ def test_a_page_wider_than_a_phone_is_found(look_at):
     ]
 
 
+WIDE = '<table class="{}"><tr>' + "<td><p style='width: 150px'>x</p></td>" * 10 + "</tr></table>"
+
+
+@pytest.mark.parametrize(("rows", "windows"), [("", ["1280"]), ("lm-rows", ["1280", "390"])])
+def test_a_table_that_hides_columns_is_found(look_at, rows, windows):
+    box = '<div class="pst-scrollable-table-container" tabindex="0" style="overflow-x: auto">{}</div>'
+    found = look_at(box.format(WIDE.format(rows))).overflow
+    assert [finding.split()[-2] for finding in found] == windows
+
+
+def test_a_picture_that_wastes_the_width_of_a_phone_is_found(look_at):
+    figure = FIGURE.format(title="It falls", words='aria-label="A curve" style="width: 100%"')
+    page = '<style>body {{ margin: 0 }}</style><div class="cell_output" style="padding: {}">' + figure
+    page = page.replace('<figure class="lm-figure">', '<figure class="lm-figure" style="margin: 0">')
+    assert problems(look_at(page.format(0) + "</div>")) == set()
+    assert look_at(page.format("9px") + "</div>").figures == [
+        "a picture is 372 px wide in a window of 390 px"
+    ]
+
+
 def test_a_heavy_page_is_found(look_at, tmp_path):
     (tmp_path / "heavy.js").write_bytes(b"/*" + bytes(range(256)) * 0 + b"*/")
     assert problems(look_at('<script src="heavy.js"></script>')) == set()

@@ -61,8 +61,9 @@ def test_verdicts_on_the_curves(prompt, head, verdict):
 def test_a_row_of_the_curves_says_seeds_interval_and_device():
     claim = {"id": "W4", "experiment": "prompt-and-head"}
     row = ledger.row(claim, {}, {"cpu": sweep(lambda s: 0.9, lambda s: 0.8)})
-    assert "8, 10 states: prompt 90.0, 90.0; head 80.0, 80.0; prompt minus head +10.0 ± 0.0" in row.cpu
-    assert "3, 3 seeds, 95 % intervals; a processor, 6 minutes" in row.cpu
+    text = row.cpu.replace("\N{NO-BREAK SPACE}", " ")
+    assert "8, 10 states: prompt 90.0, 90.0; head 80.0, 80.0; prompt minus head +10.0 ± 0.0" in text
+    assert "(%; 3 seeds, 95 % intervals; a processor, 6 minutes)" in text
     assert row.published.startswith("4, 8, 10, 15, 25, 30 states: prompt 99.7, 97,")
     assert row.gpu == ledger.NO_GPU
     assert row.command == "`lmcourse results refresh chapter13-sweep`"
