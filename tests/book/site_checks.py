@@ -268,6 +268,7 @@ def inspect(context, address: str, name: str, site: Path, shots: Path | None = N
         page.set_viewport_size({"width": width, "height": height})
         findings.overflow += overflow(page)
         findings.overflow += hidden_columns(page)
+        findings.overflow += covered_titles(page)
         findings.figures += narrow_pictures(page)
         for colours in ("light", "dark") if width == 1280 else ("light",):
             page.emulate_media(color_scheme=colours)
@@ -360,6 +361,25 @@ def hidden_columns(page) -> list[str]:
           .filter((box) => box.scrollWidth > box.clientWidth + 1)
           .map((box) => `a table (${box.textContent.trim().slice(0, 40)}) hides `
             + `${box.scrollWidth - box.clientWidth} px of its width in a window of ${innerWidth} px`)"""
+    )
+
+
+def covered_titles(page) -> list[str]:
+    """Find titles of folded boxes that run under their button."""
+    return page.evaluate(
+        """() => [...document.querySelectorAll(".admonition.toggle > .admonition-title")].filter((title) => {
+            const button = title.querySelector(".toggle-button")?.getBoundingClientRect();
+            const words = document.createTreeWalker(title, NodeFilter.SHOW_TEXT,
+              (node) => node.parentElement.closest(".toggle-button") ? NodeFilter.FILTER_REJECT : 1);
+            const range = document.createRange();
+            while (button && words.nextNode()) {
+              range.selectNodeContents(words.currentNode);
+              for (const box of range.getClientRects())
+                if (box.right > button.left && box.bottom > button.top && box.top < button.bottom)
+                  return true;
+            }
+          }).map((title) => title.textContent.trim().slice(0, 60))
+            .map((title) => `a button covers “${title}” in a window of ${innerWidth} px`)"""
     )
 
 

@@ -178,6 +178,14 @@ def test_a_table_that_hides_columns_is_found(look_at, rows, windows):
     assert [finding.split()[-2] for finding in found] == windows
 
 
+@pytest.mark.parametrize(("room", "found"), [("9rem", 0), ("0", 2)])
+def test_a_button_over_a_title_is_found(look_at, room, found):
+    style = f"position: relative; padding-right: {room}; box-sizing: border-box; width: 300px"
+    button = '<button class="toggle-button" style="position: absolute; right: 0">Click to show</button>'
+    title = f'<p class="admonition-title" style="{style}">Solution to an exercise with a name{button}</p>'
+    assert len(look_at(f'<div class="admonition toggle">{title}</div>').overflow) == found
+
+
 def test_a_picture_that_wastes_the_width_of_a_phone_is_found(look_at):
     figure = FIGURE.format(title="It falls", words='aria-label="A curve" style="width: 100%"')
     page = '<style>body {{ margin: 0 }}</style><div class="cell_output" style="padding: {}">' + figure
