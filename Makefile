@@ -6,10 +6,11 @@ SITE := _build/html
 export LMCOURSE_STRICT := 1
 
 .NOTPARALLEL:
-.PHONY: help setup book serve lab test check nightly bench doctor clean
+.PHONY: help setup data book serve lab test check nightly bench doctor clean
 
 help:
 	@echo "make setup   make .venv and install everything into it (about 2 GB, some minutes)"
+	@echo "make data    fetch the language model and the texts of chapter 8 (127 MB, once)"
 	@echo "make book    set up, execute the chapters, build the site"
 	@echo "make test    prove that everything holds (five to ten minutes)"
 	@echo "make check   lint, types, architecture and quick unit tests (under a minute)"
@@ -31,7 +32,10 @@ $(VENV)/ready: requirements.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-deps --editable .
 	@touch $@
 
-book: setup
+data: setup
+	$(BIN)/lmcourse data fetch
+
+book: data
 	$(BIN)/jupyter-book build . --toc book/_toc.yml -W -n --keep-going
 	@echo "The book is at $(CURDIR)/$(SITE)/index.html"
 
@@ -41,7 +45,7 @@ serve: book
 lab: setup
 	LMCOURSE_STRICT= $(BIN)/jupyter lab --notebook-dir=chapters $(LABFLAGS)
 
-test: setup
+test: data
 	$(BIN)/python tests/suite.py
 
 check: setup
@@ -50,7 +54,7 @@ check: setup
 doctor: setup
 	$(BIN)/lmcourse doctor
 
-nightly: setup
+nightly: data
 	$(BIN)/python tests/nightly.py
 
 bench: $(VENV)-bench/ready

