@@ -30,6 +30,7 @@ def main() -> None:
         channel.write(json.dumps(message, allow_nan=False) + "\n")
         channel.flush()
 
+    send({"ready": True})
     data = sys.stdin.buffer.read()
     if task == "read":
         import reading
@@ -63,7 +64,7 @@ def question(job: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> Non
 
     module = types.ModuleType("__main__")
     sys.modules["__main__"] = module
-    trouble = define(job["cells"], job["function"], module.__dict__)
+    trouble = define(job["cells"], job["own"], job["function"], module.__dict__)
     function = module.__dict__.get(job["function"])
     if not callable(function):
         send({"missing": trouble[-1] if trouble else None})
@@ -82,20 +83,20 @@ def question(job: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> Non
     send({"done": len(job["cases"])})
 
 
-def define(cells: list[str], name: str, namespace: dict[str, Any]) -> list[str]:
+def define(cells: list[str], own: int, name: str, namespace: dict[str, Any]) -> list[str]:
     """Run the statements that a name needs; return what went wrong in them, a line each."""
     import ast
 
     import slicing
 
     trouble, statements, broken = [], [], False
-    for number, source in enumerate(cells, start=1):
+    for number, source in enumerate(cells):
         try:
             statements += [(number, statement) for statement in slicing.parse(source).body]
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             line = getattr(error, "lineno", None)
-            trouble.append(f"{type(error).__name__} in code cell {number}" + (f", line {line}" if line else ""))
-            broken = number == len(cells)
+            trouble.append(f"{type(error).__name__} in code cell {number + 1}" + (f", line {line}" if line else ""))
+            broken |= number == own
     if broken:  # the question's own cell: what an earlier cell defines is not the answer
         return trouble
     origin = {id(statement): number for number, statement in statements}
@@ -105,7 +106,7 @@ def define(cells: list[str], name: str, namespace: dict[str, Any]) -> list[str]:
             exec(
                 compile(
                     code,
-                    f"code cell {origin[id(statement)]}",
+                    f"code cell {origin[id(statement)] + 1}",
                     "exec",
                     flags=__future__.annotations.compiler_flag,
                     dont_inherit=True,
