@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,7 +21,7 @@ class Question:
     cell: str
     function: str = ""
     needs: tuple[str, ...] = ()
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,9 @@ def load(folder: Path) -> Assignment:
         raise ValueError(f"{path}: needs [[question]] tables with different ids")
     for question in questions:
         if unknown := set(question.needs) - set(ids):
-            raise ValueError(f"{path}: {question.id} needs {', '.join(sorted(unknown))}, which is no question")
+            raise ValueError(
+                f"{path}: {question.id} needs {', '.join(sorted(unknown))}, which is no question"
+            )
     title, hours = str(table.get("title", folder.name)), float(table.get("hours", 0))
     return Assignment(folder.name, title, folder, hours, questions)
 

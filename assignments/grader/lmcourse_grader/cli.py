@@ -14,7 +14,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from lmcourse_grader import feedback, gradebook, marks, plots, sandbox, submissions, tables
 from lmcourse_grader import run as grading
 
-app = typer.Typer(help="Grade the course's assignments.", no_args_is_help=True, pretty_exceptions_enable=False)
+app = typer.Typer(
+    help="Grade the course's assignments.", no_args_is_help=True, pretty_exceptions_enable=False
+)
 SOURCE = Path(__file__).parents[2] / "source"
 log = logging.getLogger("lmcourse_grader")
 
@@ -65,7 +67,11 @@ def run(
     found = submissions.discover(submitted, assignment, names)
     log.info("%s: %d submissions, %s", grader.assignment.title, len(found), WAYS[way])
     with Progress(
-        TextColumn("grading"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=Console(stderr=True)
+        TextColumn("grading"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
     ) as bar:
         task = bar.add_task("grading", total=len(found))
 
@@ -80,7 +86,8 @@ def run(
     gradebook.write(out / "gradebook.db", grader.assignment, results)
     plots.write_all(out, grader.assignment, results)
     odd = [result for result in results if result.status not in ("graded", "some left to grade by hand")]
-    typer.echo(f"{len(results)} submissions, {sum(each.fresh > 0 for each in graded)} graded anew: {out / 'grades.csv'}")
+    anew = sum(each.fresh > 0 for each in graded)
+    typer.echo(f"{len(results)} submissions, {anew} graded anew: {out / 'grades.csv'}")
     for result in odd:
         typer.echo(f"  {result.student}: {result.status}. {result.problem}")
 
@@ -90,8 +97,8 @@ def _way() -> sandbox.Way:
         return sandbox.detect()
     except sandbox.NoSandbox as problem:
         raise sandbox.NoSandbox(
-            f"{problem}\nNothing was graded. With --unsafe student code runs as you, with your files and your "
-            "network: only for code that you would run anyway."
+            f"{problem}\nNothing was graded. With --unsafe student code runs as you, with your files and "
+            "your network: only for code that you would run anyway."
         ) from None
 
 
@@ -120,7 +127,9 @@ def _tell(graded: grading.Graded) -> None:
     elif graded.record.problem:
         log.warning("%s: %s", student, graded.record.problem)
     else:
-        said = ", ".join(f"{grade.id} {grade.status.value} {grade.seconds:.2f} s" for grade in graded.record.grades)
+        said = ", ".join(
+            f"{grade.id} {grade.status.value} {grade.seconds:.2f} s" for grade in graded.record.grades
+        )
         log.info("%s: %d questions anew in %.1f s: %s", student, graded.fresh, graded.seconds, said)
 
 
