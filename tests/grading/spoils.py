@@ -83,6 +83,13 @@ def encrypted() -> bytes:
     return bytes(data)
 
 
+def corrupt() -> bytes:
+    """A zip whose directory is whole and whose compressed data are not."""
+    data = bytearray(packed(("tiny.ipynb", GOOD)))
+    data[60:100] = bytes(40)
+    return bytes(data)
+
+
 def two_files(folder: Path) -> None:
     save(folder / "two.ipynb", tiny())
     (folder / "two.zip").write_bytes(
@@ -220,16 +227,7 @@ SPOILS: dict[str, Spoil] = {
         raw("zip-two.zip", packed(("a.ipynb", GOOD), ("b.ipynb", GOOD))), UNREADABLE, 0, "hand in one"
     ),
     "zip-damaged": Spoil(raw("zip-damaged.zip", packed(("tiny.ipynb", GOOD))[:200]), UNREADABLE, 0),
-    "zip-corrupt": Spoil(
-        raw(
-            "zip-corrupt.zip",
-            packed(("tiny.ipynb", GOOD)).replace(GOOD[:0] or b"tiny.ipynb", b"tiny.ipynb")[:60]
-            + b"\0" * 40
-            + packed(("tiny.ipynb", GOOD))[100:],
-        ),
-        UNREADABLE,
-        0,
-    ),
+    "zip-corrupt": Spoil(raw("zip-corrupt.zip", corrupt()), UNREADABLE, 0),
     "zip-encrypted": Spoil(raw("zip-encrypted.zip", encrypted()), UNREADABLE, 0),
     "zip-in-name-only": Spoil(raw("zip-in-name-only.zip", GOOD), GRADED, 10),
     "outward": Spoil(outward, DECIDE, None, "symbolic link"),

@@ -75,7 +75,7 @@ def test_attack(graded_bank, name):
 
 @pytest.mark.parametrize("name", SPOILS, ids=lambda name: name[:30])
 def test_spoilt_file(graded_bank, name):
-    out, _, results = graded_bank
+    _, _, results = graded_bank
     spoil, result = SPOILS[name], results[name]
     assert (result.status, result.total) == (spoil.status, spoil.total), result
     told = " ".join([result.problem, *result.notes, *(mark.grade.note for mark in result.marks)])

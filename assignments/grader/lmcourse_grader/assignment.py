@@ -12,7 +12,10 @@ from lmcourse_grader.sandbox import Limits
 
 @dataclass(frozen=True)
 class Question:
-    """A question's place in the notebook, its points and what it may use."""
+    """A question's place in the notebook, its points and what it may use.
+
+    `taught` says where the course itself shows the solution, if it does.
+    """
 
     id: str
     title: str
@@ -21,6 +24,7 @@ class Question:
     cell: str
     function: str = ""
     needs: tuple[str, ...] = ()
+    taught: str = ""
     limits: Limits = field(default_factory=Limits)
 
 
@@ -69,7 +73,7 @@ def load(folder: Path) -> Assignment:
 
 
 def _question(entry: dict[str, Any], shared: dict[str, Any], path: Path) -> Question:
-    known = {"id", "title", "kind", "points", "cell", "function", "needs", "limits"}
+    known = {"id", "title", "kind", "points", "cell", "function", "needs", "taught", "limits"}
     if unknown := set(entry) - known:
         raise ValueError(f"{path}: a question has unknown keys: {', '.join(sorted(unknown))}")
     try:
@@ -78,6 +82,7 @@ def _question(entry: dict[str, Any], shared: dict[str, Any], path: Path) -> Ques
             **{key: entry[key] for key in ("id", "title", "kind", "cell")},
             points=float(entry["points"]),
             function=entry.get("function", ""),
+            taught=entry.get("taught", ""),
             needs=tuple(entry.get("needs", ())),
             limits=limits,
         )

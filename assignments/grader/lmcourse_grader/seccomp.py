@@ -1,4 +1,4 @@
-"""A filter of system calls for the sandbox: no shared memory, no namespaces, no tracing, no kernel's odd corners.
+"""A filter of system calls for the sandbox: no shared memory, no namespaces, no tracing.
 
 Limits on a process do not count System V shared memory, files in memory or what a new namespace allows; a
 function of NumPy needs none of these, so the kernel refuses them. The filter is a classic BPF program, for
