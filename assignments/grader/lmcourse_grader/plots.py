@@ -1,0 +1,45 @@
+"""For the teacher: how the totals are spread, and how each question went."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lmcourse_grader.assignment import Assignment
+from lmcourse_grader.marks import Result
+
+
+def write_all(out: Path, assignment: Assignment, results: list[Result]) -> None:
+    """Write `distribution.svg` and `questions.svg`."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    mpl.rcParams["svg.hashsalt"] = "lmcourse"
+    totals = [result.total for result in results if result.total is not None]
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.subplots()
+    axes.hist(totals, bins=20, range=(0, assignment.points), color="#0072b2", edgecolor="white")
+    ordered = sorted(totals)
+    middle = f", median {ordered[len(ordered) // 2]:g}" if ordered else ""
+    axes.set(xlabel="points", ylabel="students", title=f"{assignment.title}: {len(totals)} students{middle}")
+    figure.savefig(out / "distribution.svg", metadata={"Date": None})
+
+    figure = Figure(figsize=(7, 1 + 0.45 * len(assignment.questions)), layout="constrained")
+    axes = figure.subplots()
+    names, shares, zeros = [], [], []
+    for question in reversed(assignment.questions):
+        scores = [
+            mark.score / question.points if question.points else 0.0
+            for result in results
+            for mark in result.marks
+            if mark.grade.id == question.id and mark.score is not None
+        ]
+        names.append(f"{question.title} ({question.points:g})")
+        shares.append(100 * sum(scores) / len(scores) if scores else 0.0)
+        zeros.append(100 * sum(score == 0 for score in scores) / len(scores) if scores else 0.0)
+    places = range(len(names))
+    axes.barh(places, shares, color="#0072b2", label="mean of the points, per cent")
+    axes.plot(zeros, places, "o", color="#d55e00", label="students without a point, per cent")
+    axes.set(yticks=list(places), yticklabels=names, xlim=(0, 100), xlabel="per cent")
+    axes.set_title("How each question went")
+    figure.legend(loc="outside lower center", ncols=2, frameon=False)
+    figure.savefig(out / "questions.svg", metadata={"Date": None})
