@@ -52,7 +52,9 @@ def functions(cells: list[nbformat.NotebookNode]) -> dict[str, Callable[..., Any
     """Run the imports and the solution cells of a notebook; return the functions, by question."""
     names: dict[str, Any] = {}
     for c in cells:
-        if c.cell_type == "code" and (c.id == "setup-imports" or c.metadata.get("nbgrader", {}).get("solution")):
+        if c.cell_type == "code" and (
+            c.id == "setup-imports" or c.metadata.get("nbgrader", {}).get("solution")
+        ):
             exec(compile(c.source, c.id, "exec"), names)
     return {q["id"]: names[q["function"]] for q in CODE}
 
@@ -60,8 +62,10 @@ def functions(cells: list[nbformat.NotebookNode]) -> dict[str, Callable[..., Any
 @cache
 def cases(question: str, seed: int) -> list[Any]:
     """Draw the hidden cases of a question."""
-    place = [q["id"] for q in CODE].index(question)
-    return overlay().QUESTIONS[question].cases(np.random.default_rng([seed, place]))
+    hidden = overlay()
+    from lmcourse_grader.overlay import draw
+
+    return list(draw(hidden.QUESTIONS[question], question, seed))
 
 
 def faults(question: str, answer: Callable[..., Any], seed: int) -> list[str]:

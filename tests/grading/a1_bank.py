@@ -1,4 +1,4 @@
-"""The fairness bank of assignment 1: per question, plausible wrong answers and differently written right ones.
+"""The fairness bank of assignment 1: plausible wrong answers, and right ones that are written differently.
 
 A wrong answer has the right type and shape and is right on some public case; it must lose points whatever
 the overlay's seed. A right one must get all. None of this is ever given to a student.
@@ -426,26 +426,16 @@ def weights_by_accelerated_descent(model, p_T, B):
 
 
 @right("best-weights")
-def weights_by_coordinates(model, p_T, B):
-    rows, weights = _signed(model, p_T)
-    v, margins = np.zeros(model.shape[1]), np.zeros(len(rows))
-    for _ in range(3000):
-        for w in range(len(v)):
-            column = rows[:, w]
-            pull = special.expit(-margins)
-            slope = -(weights * pull) @ column
-            bend = (weights * column**2) @ (pull * (1 - pull)) + 1e-12
-            # a quarter bounds the curvature; the local one is tried first
-            for bound in (bend, (weights * column**2).sum() / 4 + 1e-12):
-                new = np.clip(v[w] - slope / bound, -B, B)
-                trial = margins + column * (new - v[w])
-                if weights @ np.logaddexp(0, -trial) <= weights @ np.logaddexp(0, -margins):
-                    v[w], margins = new, trial
-                    break
-        slope = -(weights * special.expit(-margins)) @ rows
-        if slope @ v + B * np.abs(slope).sum() < 1e-5:
-            break
-    return v
+def weights_by_quadratic_programs(model, p_T, B):
+    def value(x):
+        score = B * (model @ x)
+        slope = p_T[:, 0] * special.expit(score) - p_T[:, 1] * special.expit(-score)
+        return (p_T * np.logaddexp(0, np.stack([score, -score], axis=1))).sum(), B * slope @ model
+
+    start = np.zeros(model.shape[1])
+    found = optimize.minimize(value, start, jac=True, method="SLSQP", bounds=[(-1, 1)] * len(start),
+                              options={"ftol": 1e-12, "maxiter": 2000})  # fmt: skip
+    return B * np.clip(found.x, -1, 1)
 
 
 @wrong("best-weights")
@@ -483,7 +473,7 @@ def weights_in_a_ball(model, p_T, B):
     """Bounds the Euclidean norm, not each weight."""
     rows, weights = _signed(model, p_T)
     v = np.zeros(model.shape[1])
-    for _ in range(2000):
+    for _ in range(400):
         v = v + 4 * (weights * special.expit(-(rows @ v))) @ rows
         v *= min(1, B / max(np.linalg.norm(v), 1e-300))
     return v
@@ -722,7 +712,7 @@ def _bracket(gap):
 @right("spoil")
 def spoil_by_bisection(truth, p_L, direction, eps):
     low, high = 0.0, _bracket(lambda t: _amount(truth, p_L, direction, t) - eps)
-    for _ in range(200):
+    while high - low > 1e-13 * high:
         middle = (low + high) / 2
         if _amount(truth, p_L, direction, middle) < eps:
             low = middle
@@ -884,7 +874,7 @@ def two_models_with_many_contexts(eps, B):
     p_L = np.array([0.1, 0.15, 0.25, 0.1, 0.15, 0.25])
     y = np.array([1.0, 1.0, 1.0, -1.0, -1.0, -1.0])
     twice = [0, 0, 0, 1, 1, 1]
-    return [p_L, _pair(a)[twice], y, _useful_pair(a, eps)[twice], _useless_pair(a, eps)[twice]]
+    return p_L, _pair(a)[twice], y, _useful_pair(a, eps)[twice], _useless_pair(a, eps)[twice]
 
 
 @wrong("two-models")
@@ -910,9 +900,13 @@ def two_models_weak_truth(eps, B):
 @wrong("two-models")
 def two_models_nearly_useless(eps, B):
     """Leaves a trace of the mood in the useless model."""
-    p_L, truth, y, useful, useless = two_models_by_exaggeration(eps, B)
-    trace = 1e-3 * (truth - 0.5)
-    return p_L, truth, y, useful, useless + trace
+    p_L, truth, y, useful, _ = two_models_by_exaggeration(eps, B)
+
+    def traced(q):
+        return np.array([[q, 1 - q], [0.995 * q, 1 - 0.995 * q]])
+
+    gap = lambda q: p_L @ special.rel_entr(truth, traced(q)).sum(axis=1) - eps  # noqa: E731
+    return p_L, truth, y, useful, traced(optimize.brentq(gap, 1e-9, 0.5, xtol=1e-16))
 
 
 @wrong("two-models")
@@ -940,5 +934,8 @@ def two_models_equal_but_not_eps(eps, B):
 @wrong("two-models")
 def two_models_unbalanced(eps, B):
     """Forgets that a task with unequal labels is better than a coin without any words."""
-    p_L, truth, y, useful, useless = two_models_by_exaggeration(eps, B)
-    return np.array([0.4, 0.6]), truth, y, useful, useless
+    _, truth, y, useful, _ = two_models_by_exaggeration(eps, B)
+    p_L = np.array([0.4, 0.6])
+    gap = lambda q: p_L @ special.rel_entr(truth, [[q, 1 - q]] * 2).sum(axis=1) - eps  # noqa: E731
+    q = optimize.brentq(gap, 1e-9, 0.45, xtol=1e-16)
+    return p_L, truth, y, useful, np.array([[q, 1 - q], [q, 1 - q]])

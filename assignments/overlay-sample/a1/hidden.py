@@ -633,7 +633,7 @@ def two_models_check(case: Case, answer: Any) -> str | None:
     wrong = parts(answer, names)
     if wrong:
         return wrong
-    shape = np.shape(answer[1]) if isinstance(answer[1], np.ndarray | list | tuple) else ()
+    shape = numbers(answer[1], "truth")[0].shape
     if len(shape) != 2 or not (2 <= shape[0] <= 40 and 2 <= shape[1] <= 30):
         return "truth is not a table of 2 to 40 contexts and 2 to 30 words"
     p_L, wrong = table(answer[0], shape[:1], "p_L")
