@@ -1,4 +1,4 @@
-"""Assignment 1: notebook and description agree, hidden tests are sound, solutions get all and stubs nothing."""
+"""Assignment 1: notebook and description agree, hidden tests are sound, solutions get all and stubs none."""
 
 from __future__ import annotations
 
