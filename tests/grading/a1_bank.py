@@ -406,23 +406,17 @@ def weights_by_default_solver(model, p_T, B):
 
 
 @right("best-weights")
-def weights_by_accelerated_descent(model, p_T, B):
+def weights_by_quasi_newton(model, p_T, B):
     rows, weights = _signed(model, p_T)
-    step = 4 / np.linalg.eigvalsh((rows * weights[:, None]).T @ rows)[-1]
-    v = ahead = np.zeros(model.shape[1])
-    momentum = 1.0
-    for _ in range(20_000):
-        slope = -(weights * special.expit(-(rows @ ahead))) @ rows
-        new = np.clip(ahead - step * slope, -B, B)
-        if (ahead - new) @ (new - v) > 0:
-            momentum = 1.0  # it overshoots: start again
-        following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
-        ahead = new + (momentum - 1) / following * (new - v)
-        v, momentum = new, following
-        gap = slope @ v + B * np.abs(slope).sum()
-        if gap < 1e-5:
-            break
-    return v
+
+    def value(v):
+        margins = rows @ v
+        return weights @ np.logaddexp(0, -margins), -(weights * special.expit(-margins)) @ rows
+
+    start = (p_T[:, 1] - p_T[:, 0]) @ model * min(B, 1)
+    bounds = optimize.Bounds(-B * np.ones(len(start)), B * np.ones(len(start)))
+    found = optimize.minimize(value, start, jac=True, method="L-BFGS-B", bounds=bounds, tol=1e-12)
+    return found.x
 
 
 @right("best-weights")

@@ -228,3 +228,21 @@ def test_the_lowest_loss_is_that_of_another_solver():
             value, slope = loss(found.x)
             gap = slope @ found.x + B * np.abs(slope).sum()
             assert value - gap <= a1.overlay().lowest_loss(model, p_T, B) <= value + 1e-6
+
+
+# ---------------------------------------------------------------- the page for instructors
+
+
+def test_the_example_of_the_page_for_instructors_works():
+    page = (a1.ASSIGNMENTS.parent / "book" / "instructors.md").read_text(encoding="utf-8")
+    assert a1.overlay()  # the grader can be imported
+    names: dict[str, object] = {}
+    exec(re.search(r"```python\n(.*?)```", page, re.DOTALL).group(1), names)
+    question = names["QUESTIONS"]["perplexity"]
+    cases = question.cases(np.random.default_rng(0))
+
+    def perplexity(p):
+        return np.exp(-sum(x * np.log(x) for x in p if x > 0))
+
+    assert [question.check(case, perplexity(case.arguments["p"])) for case in cases] == [None, None]
+    assert all(question.check(case, 1 + perplexity(case.arguments["p"])) for case in cases)
