@@ -169,7 +169,7 @@ def _names(text: str) -> list[str]:
 
 def _stemmed(own: set[str], words: set[str]) -> set[str]:
     """Return the names that a search index holds, in small letters and without their endings."""
-    return {name for name in own if {name.lower()[: len(name) - cut] for cut in range(4)} & words}
+    return {name for name in own if {name.lower()[: len(name) - cut] for cut in range(7)} & words}
 
 
 def _runs(tokens: list[str], *, rename: bool = False) -> set[tuple[str, ...]]:
