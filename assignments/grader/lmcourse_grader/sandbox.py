@@ -34,6 +34,7 @@ PACKAGES = ("numpy", "numpy.libs", "scipy", "scipy.libs")
 ENVIRONMENT = {
     "HOME": "/tmp",
     "LANG": "C.UTF-8",
+    "PYTHONHASHSEED": "0",  # the same submission, the same order of sets, the same grade
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
@@ -60,7 +61,7 @@ class Limits:
     memory_mb: int = 1_500
     folder_mb: int = 16
     output_mb: int = 10
-    answers_mb: int = 64
+    answers_mb: int = 16
     patience: float = 3.0
 
     @property
@@ -124,7 +125,7 @@ def command(way: Way, task: str, limits: Limits, assignment: str, filter_fd: int
     """
     told: dict[str, Any] = limits.resources(way) | {"assignment": assignment}
     python = os.path.realpath(sys.executable)
-    flags = ["-I", "-S", "-B", "-X", "utf8"]
+    flags = ["-s", "-S", "-P", "-B", "-X", "utf8"]
     if way == "none":
         told["packages"] = sorted({str(folder.parent) for folder in _packages().values()})
         return [python, *flags, str(INSIDE / "runner.py"), task, json.dumps(told)]
