@@ -208,6 +208,25 @@ def test_cases_keep_to_the_docstring(question):
                 assert abs(np.log(2) - given["tau"]) > 1e-3, "the check's tolerance is argued for these"
 
 
+@pytest.mark.parametrize("fault", ["none", "backwards", "mass where the truth has none"])
+def test_a_spoiled_model_is_tilted_the_right_way_and_keeps_its_zeros(fault):
+    """Faults that leave the excess as it is, so that only their own part of the check can see them."""
+    hidden = a1.overlay()
+    given = {
+        "truth": np.array([[0.5, 0.5, 0.0]]),
+        "p_L": np.ones(1),
+        "direction": np.array([[1.0, -1.0, 0.0]]),
+        "eps": float(np.log(np.cosh(1))),
+    }
+    answer = np.array([[np.exp(-1), np.exp(1), 0]]) / (2 * np.cosh(1))
+    if fault == "backwards":
+        answer = answer[:, [1, 0, 2]]
+    if fault == "mass where the truth has none":
+        answer = answer * (1 - 1e-10) + [[0, 0, 1e-10]]
+    complaint = hidden.spoil_check(hidden.Case("two words", given), answer)
+    assert (complaint is None) == (fault == "none")
+
+
 def test_the_lowest_loss_is_that_of_another_solver():
     """The barrier method of the hidden tests against L-BFGS-B, on all their cases."""
     for seed in a1.SEEDS:
