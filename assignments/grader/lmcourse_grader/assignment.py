@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,7 +12,10 @@ from lmcourse_grader.sandbox import Limits
 
 @dataclass(frozen=True)
 class Question:
-    """A question's place in the notebook, its points and what it may use."""
+    """A question's place in the notebook, its points and what it may use.
+
+    `taught` says where the course itself shows the solution, if it does.
+    """
 
     id: str
     title: str
@@ -21,7 +24,8 @@ class Question:
     cell: str
     function: str = ""
     needs: tuple[str, ...] = ()
-    limits: Limits = Limits()
+    taught: str = ""
+    limits: Limits = field(default_factory=Limits)
 
 
 @dataclass(frozen=True)
@@ -61,13 +65,15 @@ def load(folder: Path) -> Assignment:
         raise ValueError(f"{path}: needs [[question]] tables with different ids")
     for question in questions:
         if unknown := set(question.needs) - set(ids):
-            raise ValueError(f"{path}: {question.id} needs {', '.join(sorted(unknown))}, which is no question")
+            raise ValueError(
+                f"{path}: {question.id} needs {', '.join(sorted(unknown))}, which is no question"
+            )
     title, hours = str(table.get("title", folder.name)), float(table.get("hours", 0))
     return Assignment(folder.name, title, folder, hours, questions)
 
 
 def _question(entry: dict[str, Any], shared: dict[str, Any], path: Path) -> Question:
-    known = {"id", "title", "kind", "points", "cell", "function", "needs", "limits"}
+    known = {"id", "title", "kind", "points", "cell", "function", "needs", "taught", "limits"}
     if unknown := set(entry) - known:
         raise ValueError(f"{path}: a question has unknown keys: {', '.join(sorted(unknown))}")
     try:
@@ -76,6 +82,7 @@ def _question(entry: dict[str, Any], shared: dict[str, Any], path: Path) -> Ques
             **{key: entry[key] for key in ("id", "title", "kind", "cell")},
             points=float(entry["points"]),
             function=entry.get("function", ""),
+            taught=entry.get("taught", ""),
             needs=tuple(entry.get("needs", ())),
             limits=limits,
         )

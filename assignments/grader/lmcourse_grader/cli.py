@@ -11,11 +11,16 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from lmcourse_grader import feedback, gradebook, marks, plots, sandbox, submissions, tables
+from lmcourse_grader import feedback, gradebook, leaks, marks, plots, sandbox, submissions, tables
+from lmcourse_grader import release as releases
 from lmcourse_grader import run as grading
+from lmcourse_grader.assignment import load
 
-app = typer.Typer(help="Grade the course's assignments.", no_args_is_help=True, pretty_exceptions_enable=False)
+app = typer.Typer(
+    help="Grade the course's assignments.", no_args_is_help=True, pretty_exceptions_enable=False
+)
 SOURCE = Path(__file__).parents[2] / "source"
+SAMPLE = Path(__file__).parents[2] / "overlay-sample"
 log = logging.getLogger("lmcourse_grader")
 
 
@@ -65,7 +70,11 @@ def run(
     found = submissions.discover(submitted, assignment, names)
     log.info("%s: %d submissions, %s", grader.assignment.title, len(found), WAYS[way])
     with Progress(
-        TextColumn("grading"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=Console(stderr=True)
+        TextColumn("grading"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
     ) as bar:
         task = bar.add_task("grading", total=len(found))
 
@@ -80,9 +89,51 @@ def run(
     gradebook.write(out / "gradebook.db", grader.assignment, results)
     plots.write_all(out, grader.assignment, results)
     odd = [result for result in results if result.status not in ("graded", "some left to grade by hand")]
-    typer.echo(f"{len(results)} submissions, {sum(each.fresh > 0 for each in graded)} graded anew: {out / 'grades.csv'}")
+    anew = sum(each.fresh > 0 for each in graded)
+    typer.echo(f"{len(results)} submissions, {anew} graded anew: {out / 'grades.csv'}")
     for result in odd:
         typer.echo(f"  {result.student}: {result.status}. {result.problem}")
+
+
+@app.command()
+def release(
+    assignment: Annotated[str, typer.Argument(help="Which assignment, such as a1.")],
+    out: Annotated[Path, typer.Option(help="Where the zips go.")],
+    source: Annotated[Path, typer.Option(help="Folder of assignment sources.")] = SOURCE,
+    overlay: Annotated[Path, typer.Option(help="Hidden tests for the grader's zip.")] = SAMPLE,
+) -> None:
+    """Write the student's, the instructor's and the grader's zip, and scan the student's for leaks."""
+    task = load(source / assignment)
+    written = releases.release(task, out, overlay)
+    student = written[0]
+    found = leaks.scan(leaks.secrets(task, overlay), leaks.documents(student), [leaks.visible(task)])
+    _report(found)
+    for path in written:
+        typer.echo(str(path))
+
+
+@app.command("leaks")
+def find_leaks(
+    assignment: Annotated[str, typer.Argument(help="Which assignment, such as a1.")],
+    public: Annotated[list[Path], typer.Argument(help="What students can read: files, zips, folders.")],
+    source: Annotated[Path, typer.Option(help="Folder of assignment sources.")] = SOURCE,
+    overlay: Annotated[Path, typer.Option(help="Your private folder of hidden tests.")] = SAMPLE,
+    known: Annotated[list[Path] | None, typer.Option(help="What may be public, such as the package.")] = None,
+) -> None:
+    """Look for solutions, model answers and hidden tests in what students can read."""
+    task = load(source / assignment)
+    free = [leaks.visible(task)]
+    free += [document for path in known or [] for document in leaks.documents(path)]
+    texts = [document for path in public for document in leaks.documents(path)]
+    _report(leaks.scan(leaks.secrets(task, overlay, taught=False), texts, free))
+    typer.echo(f"{len(texts)} texts hold nothing that students must not see.")
+
+
+def _report(found: list[leaks.Leak]) -> None:
+    for leak in found:
+        typer.echo(f"LEAK in {leak.document}: {leak.secret} ({leak.how})", err=True)
+    if found:
+        raise typer.Exit(code=1)
 
 
 def _way() -> sandbox.Way:
@@ -90,8 +141,8 @@ def _way() -> sandbox.Way:
         return sandbox.detect()
     except sandbox.NoSandbox as problem:
         raise sandbox.NoSandbox(
-            f"{problem}\nNothing was graded. With --unsafe student code runs as you, with your files and your "
-            "network: only for code that you would run anyway."
+            f"{problem}\nNothing was graded. With --unsafe student code runs as you, with your files and "
+            "your network: only for code that you would run anyway."
         ) from None
 
 
@@ -120,7 +171,9 @@ def _tell(graded: grading.Graded) -> None:
     elif graded.record.problem:
         log.warning("%s: %s", student, graded.record.problem)
     else:
-        said = ", ".join(f"{grade.id} {grade.status.value} {grade.seconds:.2f} s" for grade in graded.record.grades)
+        said = ", ".join(
+            f"{grade.id} {grade.status.value} {grade.seconds:.2f} s" for grade in graded.record.grades
+        )
         log.info("%s: %d questions anew in %.1f s: %s", student, graded.fresh, graded.seconds, said)
 
 

@@ -87,6 +87,6 @@ def _reply(message: dict[str, Any]) -> Reply:
 
 
 def _text(value: Any) -> str:
-    """A string that is safe to keep and print: short, without control characters."""
+    """Return a string that is safe to keep and print: short, without control characters."""
     text = value[:MAX_TEXT] if isinstance(value, str) else ""
     return "".join(character if character.isprintable() or character == "\n" else "?" for character in text)

@@ -132,6 +132,7 @@ def _clock(seconds: int) -> Iterator[None]:
 
 def _judge(case: Case, reply: Reply, hidden: HiddenQuestion) -> tuple[CaseGrade, Status]:
     """Compare one reply with what is right; return the grade and the status it suggests."""
+
     def failed(message: str, status: Status, hint: str = case.hint) -> tuple[CaseGrade, Status]:
         return CaseGrade(case.label, False, case.weight, message, hint), status
 
@@ -149,7 +150,9 @@ def _judge(case: Case, reply: Reply, hidden: HiddenQuestion) -> tuple[CaseGrade,
         if name in ("SystemExit", "KeyboardInterrupt"):
             return failed("The function ended Python instead of returning.", Status.STOPPED, "")
         more = ""
-        if name in ("BlockingIOError", "RuntimeError") and ("temporarily" in reply.text or "thread" in reply.text):
+        if name in ("BlockingIOError", "RuntimeError") and (
+            "temporarily" in reply.text or "thread" in reply.text
+        ):
             more = " Other processes and threads are not available here."
         elif "No module named" in reply.text:
             more = " Write it with NumPy and SciPy alone: nothing else is there."

@@ -6,7 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lmcourse_grader.assignment import Assignment
@@ -19,10 +19,8 @@ def write(path: Path, assignment: Assignment, results: list[Result]) -> None:
         from nbgrader.api import Gradebook, MissingEntry
 
     with _quiet(), Gradebook(f"sqlite:///{path}") as book:
-        try:
+        with suppress(MissingEntry):
             book.remove_assignment(assignment.name)
-        except MissingEntry:
-            pass
         book.add_assignment(assignment.name)
         book.add_notebook(assignment.name, assignment.name)
         for question in assignment.questions:
@@ -34,7 +32,9 @@ def write(path: Path, assignment: Assignment, results: list[Result]) -> None:
             book.update_or_create_student(result.student)
             book.add_submission(assignment.name, result.student)
             for mark in result.marks:
-                found = book.find_grade(cells[mark.grade.id], assignment.name, assignment.name, result.student)
+                found = book.find_grade(
+                    cells[mark.grade.id], assignment.name, assignment.name, result.student
+                )
                 if mark.grade.score is None:
                     found.manual_score = mark.score
                     found.needs_manual_grade = mark.score is None

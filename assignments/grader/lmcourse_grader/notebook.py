@@ -55,7 +55,9 @@ def code_for(question: Question, notebook: list[Cell]) -> Chosen | None:
     own = [place for place, cell in enumerate(code) if cell.grade_id == question.cell and not cell.test]
     note = f"The question's cell is there {len(own)} times; the last one counts." if len(own) > 1 else ""
     if not own:
-        defines = re.compile(rf"^(async\s+)?def\s+{re.escape(question.function)}\b|^{question.function}\s*=", re.M)
+        defines = re.compile(
+            rf"^(async\s+)?def\s+{re.escape(question.function)}\b|^{question.function}\s*=", re.M
+        )
         own = [place for place, cell in enumerate(code) if not cell.test and defines.search(cell.source)]
         note = "The question's own cell is gone; its function was found by name."
     if not own:
@@ -64,11 +66,9 @@ def code_for(question: Question, notebook: list[Cell]) -> Chosen | None:
     while end < len(code) and code[end].grade_id is None:
         end += 1
     kept = [(place, cell.source) for place, cell in enumerate(code[:end]) if not cell.test]
-    return Chosen(
-        tuple(source for _, source in kept), [place for place, _ in kept].index(own[-1]), note
-    )
+    return Chosen(tuple(source for _, source in kept), [place for place, _ in kept].index(own[-1]), note)
 
 
 def text_for(question: Question, notebook: list[Cell]) -> str:
-    """The text of a written question: its cells, in order."""
+    """Return the text of a written question: its cells, in order."""
     return "\n\n".join(cell.source for cell in notebook if cell.grade_id == question.cell)

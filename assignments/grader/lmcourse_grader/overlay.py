@@ -51,9 +51,9 @@ def load(folder: Path, assignment: Assignment, *, seed: int | str | None = None)
     if not path.is_file():
         raise ValueError(f"{folder} has no hidden.py: it is not an overlay of {assignment.name}")
     settings = tomllib.loads((folder / "overlay.toml").read_text(encoding="utf-8"))
-    if seed is None:
-        if not isinstance(seed := settings.get("seed"), int | str):
-            raise ValueError(f"{folder / 'overlay.toml'} has no seed")
+    seed = settings.get("seed") if seed is None else seed
+    if not isinstance(seed, int | str):
+        raise ValueError(f"{folder / 'overlay.toml'} has no seed")
     questions = _import(path).QUESTIONS
     code = [question for question in assignment.questions if question.kind == "code"]
     if missing := [question.id for question in code if question.id not in questions]:

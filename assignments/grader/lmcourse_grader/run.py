@@ -18,7 +18,7 @@ from lmcourse_grader import __version__, assignment, exchange, grade, notebook, 
 from lmcourse_grader.records import Record
 from lmcourse_grader.submissions import Submission, digest
 
-READING = sandbox.Limits(seconds=60, memory_mb=4_000)
+READING = sandbox.Limits(seconds=60, memory_mb=2_000)
 log = logging.getLogger("lmcourse_grader")
 
 
@@ -69,16 +69,21 @@ class Grader:
         for question in self.assignment.questions if not problem else ():
             hidden = self.hidden.get(question.id)
             work = notebook.code_for(question, cells) if hidden else notebook.text_for(question, cells)
-            keys[question.id] = _hash(
-                __version__, question.id, hidden.key if hidden else "", [str(work)]
-            )
+            keys[question.id] = _hash(__version__, question.id, hidden.key if hidden else "", [str(work)])
             kept = known.get((question.id, keys[question.id]))
             if kept is None:
                 kept = grade.grade(question, cells, hidden, self.plan.way)
                 fresh += 1
             grades.append(kept)
         record = Record(
-            submission.student, submission.name, submission.safe, key, problem, tuple(notes), keys, tuple(grades)
+            submission.student,
+            submission.name,
+            submission.safe,
+            key,
+            problem,
+            tuple(notes),
+            keys,
+            tuple(grades),
         )
         records.save(folder, record)
         return Graded(submission, record, fresh, time.monotonic() - start)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import json
+import math
 import os
 import random
 import selectors
@@ -25,7 +26,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
 
+from lmcourse_grader import seccomp
+
 INSIDE = Path(__file__).parent / "inside"
+SHOWN = Path("/grader/lmcourse_grader/inside")  # where student code's process sees it
 PACKAGES = ("numpy", "numpy.libs", "scipy", "scipy.libs")
 ENVIRONMENT = {
     "HOME": "/tmp",
@@ -41,24 +45,34 @@ Way = Literal["root", "user", "none"]
 
 
 class NoSandbox(RuntimeError):
-    """This machine offers no way to confine student code; the message says what to do."""
+    """No way to confine student code on this machine; the message says what to do."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one process of student code may use."""
+    """What one process of student code may use.
+
+    `seconds` are of processor time, so that a busy machine fails nobody; the clock on the wall may show
+    `patience` times as many, and some to start in.
+    """
 
     seconds: float = 10.0
     memory_mb: int = 1_500
     folder_mb: int = 16
     output_mb: int = 10
     answers_mb: int = 64
+    patience: float = 3.0
+
+    @property
+    def wall(self) -> float:
+        """Seconds on the wall after which a process is killed."""
+        return self.patience * self.seconds + 2
 
     def resources(self, way: Way) -> dict[str, int]:
         """Return the process limits that the runner sets, by the names of `resource`."""
         found = {
             "AS": self.memory_mb * MEGABYTE,
-            "CPU": int(self.seconds) + 1,
+            "CPU": math.ceil(self.seconds),
             "FSIZE": self.folder_mb * MEGABYTE,
             "NOFILE": 64,
             "CORE": 0,
@@ -90,7 +104,7 @@ def bound_folders() -> list[Path]:
 
 @functools.cache
 def _packages() -> dict[str, Path]:
-    """The folders of NumPy and SciPy and of the libraries they bring."""
+    """Return the folders of NumPy and SciPy and of the libraries they bring."""
     found = {}
     for name in ("numpy", "scipy"):
         spec = importlib.util.find_spec(name)
@@ -103,8 +117,11 @@ def _packages() -> dict[str, Path]:
     return found
 
 
-def command(way: Way, task: str, limits: Limits, assignment: str) -> list[str]:
-    """Return the command line that does a task ("read" or "question") in a way."""
+def command(way: Way, task: str, limits: Limits, assignment: str, filter_fd: int | None = None) -> list[str]:
+    """Return the command line that does a task ("read" or "question") in a way.
+
+    `filter_fd` is an open file with a filter of system calls.
+    """
     told: dict[str, Any] = limits.resources(way) | {"assignment": assignment}
     python = os.path.realpath(sys.executable)
     flags = ["-I", "-S", "-B", "-X", "utf8"]
@@ -122,12 +139,21 @@ def command(way: Way, task: str, limits: Limits, assignment: str) -> list[str]:
             parts += ["--cap-add", capability]
         # A user that nobody is, and another in each run: the limit on processes counts by user.
         nobody = str(random.SystemRandom().randrange(0x7000_0000, 0x7FFF_0000))
-        become = [shutil.which("setpriv") or "setpriv", "--reuid", nobody, "--regid", nobody, "--clear-groups"]
+        become = [
+            shutil.which("setpriv") or "setpriv",
+            "--reuid",
+            nobody,
+            "--regid",
+            nobody,
+            "--clear-groups",
+        ]
         become += ["--no-new-privs", "--inh-caps=-all", "--bounding-set=-all"]
     else:
         parts += ["--unshare-user", "--disable-userns", "--cap-drop", "ALL"]
     parts += _files()
-    return [*parts, "--", *become, python, *flags, "/inside/runner.py", task, json.dumps(told)]
+    if filter_fd is not None:
+        parts += ["--seccomp", str(filter_fd)]
+    return [*parts, "--", *become, python, *flags, str(SHOWN / "runner.py"), task, json.dumps(told)]
 
 
 def _files() -> list[str]:
@@ -152,7 +178,7 @@ def _files() -> list[str]:
     prefix = Path(sys.base_prefix)
     if not prefix.is_relative_to("/usr"):
         bind(prefix, prefix)
-    bind(INSIDE, Path("/inside"))
+    bind(INSIDE, SHOWN)
     for name, folder in _packages().items():
         bind(folder, Path("/packages") / name)
     parts += ["--perms", "0755", "--dir", "/dev"]
@@ -167,14 +193,19 @@ def run(
     way: Way, task: str, data: bytes | IO[bytes], limits: Limits, assignment: str = "assignment"
 ) -> Outcome:
     """Do a task in a way, with a job on standard input; always returns within the limit of time."""
-    with tempfile.TemporaryFile() as spool:
+    with tempfile.TemporaryFile() as spool, tempfile.TemporaryFile() as filter_file:
+        calls = seccomp.program() if way != "none" else None
+        filter_file.write(calls or b"")
+        filter_file.seek(0)
+        filter_fd = filter_file.fileno() if calls else None
         if isinstance(data, bytes):
             spool.write(data)
             spool.seek(0)
             data = spool
         start = time.monotonic()
         process = subprocess.Popen(
-            command(way, task, limits, assignment),
+            command(way, task, limits, assignment, filter_fd),
+            pass_fds=[] if filter_fd is None else [filter_fd],
             stdin=data,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -199,7 +230,7 @@ def _watch(process: subprocess.Popen[bytes], limits: Limits, start: float) -> Ou
     assert process.stdout is not None
     assert process.stderr is not None
     answers, printed, printed_size = bytearray(), bytearray(), 0
-    deadline = start + limits.seconds + 1.0  # a second to start in
+    deadline = start + limits.wall
 
     def outcome(ended: Literal["exit", "signal", "time", "output", "answers"], code: int = 0) -> Outcome:
         text = printed.decode("utf-8", "replace")
@@ -231,7 +262,8 @@ def _watch(process: subprocess.Popen[bytes], limits: Limits, start: float) -> Ou
     except subprocess.TimeoutExpired:
         return outcome("time")
     number = -code if code < 0 else code - 128 if code > 128 else 0
-    if number == signal.SIGXCPU:
+    slow = time.monotonic() - start >= limits.seconds
+    if number == signal.SIGXCPU or (number == signal.SIGKILL and slow):
         return outcome("time")
     return outcome("signal", number) if number else outcome("exit", code)
 

@@ -104,6 +104,6 @@ def _one(student: str, person: str, paths: list[Path]) -> Submission:
 
 
 def digest(path: Path) -> str:
-    """The SHA-256 of a file."""
+    """Return the SHA-256 of a file."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -40,25 +40,47 @@ def _short(cell: object) -> object:
 def write_all(out: Path, assignment: Assignment, results: list[Result], roster: Path | None = None) -> None:
     """Write `grades.csv`, `canvas.csv`, `gradescope.csv` and `by-hand.csv`."""
     ids = [question.id for question in assignment.questions]
-    header = ["student", "name", "status", "total", "out of", "seconds", *ids, *(f"{id} status" for id in ids)]
+    header = [
+        "student",
+        "name",
+        "status",
+        "total",
+        "out of",
+        "seconds",
+        *ids,
+        *(f"{name} status" for name in ids),
+    ]
     write(
         out / "grades.csv",
         [*header, "note"],
         (
-            [r.student, r.name, r.status, r.total, r.out_of, round(r.seconds, 2)]
-            + _by_question(ids, {mark.grade.id: mark.score for mark in r.marks})
-            + _by_question(ids, {mark.grade.id: mark.grade.status.value for mark in r.marks})
-            + [" ".join(part for part in (r.problem, *r.notes) if part)]
+            [
+                *(r.student, r.name, r.status, r.total, r.out_of, round(r.seconds, 2)),
+                *_scores(r, ids),
+                *_statuses(r, ids),
+                " ".join(part for part in (r.problem, *r.notes) if part),
+            ]
             for r in results
         ),
     )
     write(out / "canvas.csv", *_canvas(assignment, results, roster))
     write(
         out / "gradescope.csv",
-        ["Name", "SID", "Email", "Total Score", "Max Points", "Status", *(f"{q.id} ({q.points:g} pts)" for q in assignment.questions)],
+        [
+            "Name",
+            "SID",
+            "Email",
+            "Total Score",
+            "Max Points",
+            "Status",
+            *(f"{q.id} ({q.points:g} pts)" for q in assignment.questions),
+        ],
         (
-            [r.name or r.student, r.student, r.student if "@" in r.student else "", r.total, r.out_of, r.status]
-            + _by_question(ids, {mark.grade.id: mark.score for mark in r.marks})
+            [
+                *(r.name or r.student, r.student, r.student if "@" in r.student else ""),
+                *(r.total, r.out_of, r.status),
+                *_scores(r, ids),
+            ]
             for r in results
         ),
     )
@@ -75,8 +97,14 @@ def write_all(out: Path, assignment: Assignment, results: list[Result], roster: 
     )
 
 
-def _by_question(ids: list[str], found: dict[str, object] | dict[str, float | None] | dict[str, str]) -> list[object]:
-    return [found.get(id) for id in ids]
+def _scores(result: Result, ids: list[str]) -> list[float | None]:
+    found = {mark.grade.id: mark.score for mark in result.marks}
+    return [found.get(name) for name in ids]
+
+
+def _statuses(result: Result, ids: list[str]) -> list[str | None]:
+    found = {mark.grade.id: mark.grade.status.value for mark in result.marks}
+    return [found.get(name) for name in ids]
 
 
 CANVAS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
@@ -97,7 +125,9 @@ def _canvas(
         reader = csv.DictReader(stream)
         people = list(reader)
     if not people or not set(CANVAS) <= set(reader.fieldnames or ()):
-        raise ValueError(f"{roster} is not Canvas's gradebook export: it needs the columns {', '.join(CANVAS)}")
+        raise ValueError(
+            f"{roster} is not Canvas's gradebook export: it needs the columns {', '.join(CANVAS)}"
+        )
     column = next((name for name in reader.fieldnames or () if name.split(" (")[0] == title), title)
     known = {r.student.casefold(): r for r in results}
     rows = []

@@ -15,8 +15,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from lmcourse_grader.hidden import Case, Question, close
 from numpy.typing import NDArray
+
+from lmcourse_grader.hidden import Case, Question, close
 
 Array = NDArray[np.float64]
 

@@ -33,7 +33,9 @@ def read(data: bytes, assignment: str) -> dict[str, Any]:
     if not isinstance(book, dict):
         raise Unreadable("The file is JSON, but not a Jupyter notebook.")
     if "worksheets" in book:
-        raise Unreadable("The notebook is in Jupyter's format of 2013: open it in JupyterLab and save it again.")
+        raise Unreadable(
+            "The notebook is in Jupyter's format of 2013: open it in JupyterLab and save it again."
+        )
     cells = book.get("cells")
     if not isinstance(cells, list):
         raise Unreadable("The file is JSON, but not a Jupyter notebook.")
@@ -115,7 +117,9 @@ def _from_zip(data: bytes, assignment: str, notes: list[str]) -> bytes:
         notebooks.append((path, member))
     named = [pair for pair in notebooks if pair[0].stem.lower() == assignment.lower()]
     if len(named or notebooks) > 1:
-        raise Unreadable(f"The zip holds {len(named or notebooks)} notebooks that could be meant: hand in one.")
+        raise Unreadable(
+            f"The zip holds {len(named or notebooks)} notebooks that could be meant: hand in one."
+        )
     if not notebooks:
         raise Unreadable("The zip holds no notebook.")
     path, member = (named or notebooks)[0]

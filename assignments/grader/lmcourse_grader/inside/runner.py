@@ -5,7 +5,6 @@ code prints goes to standard error. Nothing here knows a right answer, so nothin
 """
 
 from __future__ import annotations
-
 import __future__
 
 import json
@@ -13,9 +12,10 @@ import os
 import sys
 import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 PACKAGES = "/packages"
 
 
@@ -33,7 +33,7 @@ def main() -> None:
     send({"ready": True})
     data = sys.stdin.buffer.read()
     if task == "read":
-        import reading
+        from lmcourse_grader.inside import reading
 
         try:
             send(reading.read(data, limits["assignment"]))
@@ -55,12 +55,14 @@ def _limit(limits: dict[str, Any]) -> None:
 
     for name in ("AS", "CPU", "FSIZE", "NPROC", "NOFILE", "CORE"):
         if name in limits:
-            resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (limits[name], limits[name]))
+            soft = limits[name]  # processor time first gets a signal, a second later the end
+            hard = soft + 1 if name == "CPU" else soft
+            resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (soft, hard))
 
 
 def question(job: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> None:
     """Define the function from the student's cells and call it on each case."""
-    import values
+    from lmcourse_grader.inside import values
 
     module = types.ModuleType("__main__")
     sys.modules["__main__"] = module
@@ -87,7 +89,7 @@ def define(cells: list[str], own: int, name: str, namespace: dict[str, Any]) -> 
     """Run the statements that a name needs; return what went wrong in them, a line each."""
     import ast
 
-    import slicing
+    from lmcourse_grader.inside import slicing
 
     trouble, statements, broken = [], [], False
     for number, source in enumerate(cells):
@@ -95,7 +97,9 @@ def define(cells: list[str], own: int, name: str, namespace: dict[str, Any]) -> 
             statements += [(number, statement) for statement in slicing.parse(source).body]
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             line = getattr(error, "lineno", None)
-            trouble.append(f"{type(error).__name__} in code cell {number + 1}" + (f", line {line}" if line else ""))
+            trouble.append(
+                f"{type(error).__name__} in code cell {number + 1}" + (f", line {line}" if line else "")
+            )
             broken |= number == own
     if broken:  # the question's own cell: what an earlier cell defines is not the answer
         return trouble
@@ -131,7 +135,10 @@ def _describe(error: BaseException) -> dict[str, Any]:
         if filename.startswith("code cell "):
             place = f" ({filename}, line {trace.tb_lineno})"
         trace = trace.tb_next
-    return {"error": f"{type(error).__name__[:80]}: {text}" if text else type(error).__name__[:80], "where": place}
+    return {
+        "error": f"{type(error).__name__[:80]}: {text}" if text else type(error).__name__[:80],
+        "where": place,
+    }
 
 
 if __name__ == "__main__":

@@ -90,13 +90,17 @@ def _changes(statement: ast.stmt) -> set[str]:
         case ast.Expr(value=ast.Call(func=ast.Attribute() as function)):
             targets = [function]
         case ast.For() | ast.While() | ast.If() | ast.With() | ast.Try():
-            bodies = [*statement.body, *getattr(statement, "orelse", []), *getattr(statement, "finalbody", [])]
+            bodies = [
+                *statement.body,
+                *getattr(statement, "orelse", []),
+                *getattr(statement, "finalbody", []),
+            ]
             return {name for inner in bodies for name in _changes(inner)}
     return {name for target in targets if (name := _root(target)) is not None}
 
 
 def _root(node: ast.expr) -> str | None:
-    """The name at the bottom of ``a.b[c].d``."""
+    """Return the name at the bottom of ``a.b[c].d``."""
     while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node.id if isinstance(node, ast.Name) else None

@@ -19,6 +19,7 @@ DTYPES = frozenset(
 MAX_BYTES = 16_000_000
 MAX_DEPTH = 8
 MAX_ITEMS = 200_000
+MAX_TEXT = 100_000
 
 
 class NotPlain(TypeError):
@@ -33,13 +34,19 @@ def encode(value: Any, depth: int = 0) -> Any:
     if depth > MAX_DEPTH:
         raise NotPlain("containers nested too deeply")
     kind = type(value)
-    if value is None or kind is bool or kind is str:
+    if value is None or kind is bool:
+        return value
+    if kind is str:
+        if len(value) > MAX_TEXT:
+            raise NotPlain(f"str of {len(value)} characters")
         return value
     if isinstance(value, np.generic):
         if value.dtype.kind not in "biufc":
             raise NotPlain(f"numpy.{kind.__name__}")
         return encode(value.item(), depth)
     if kind is int:
+        if value.bit_length() > MAX_TEXT:
+            raise NotPlain("int of too many digits")
         return {"int": format(value, "x")} if value.bit_length() > 53 else value
     if kind is float:
         return value if math.isfinite(value) else {"float": repr(value)}
@@ -69,7 +76,7 @@ def _encode_array(array: np.ndarray[Any, Any]) -> dict[str, Any]:
 
 
 def decode(coded: Any, depth: int = 0) -> Any:
-    """Turn JSON back into a plain value, trusting nothing; raise `ValueError` at anything that is not ours."""
+    """Turn JSON back into a plain value, trusting nothing; raise `ValueError` at any other form."""
     if depth > MAX_DEPTH + 1:
         raise ValueError("nested too deeply")
     if coded is None or isinstance(coded, bool | str | int):
@@ -81,7 +88,7 @@ def decode(coded: Any, depth: int = 0) -> Any:
     if not isinstance(coded, dict):
         raise ValueError("a bare list")
     match coded:
-        case {"int": str(text)} if len(coded) == 1 and len(text) < 10_000:
+        case {"int": str(text)} if len(coded) == 1 and len(text) <= MAX_TEXT:
             return int(text, 16)
         case {"float": "nan" | "inf" | "-inf" as text} if len(coded) == 1:
             return float(text)
