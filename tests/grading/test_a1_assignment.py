@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from lmcourse_grader import assignment, grade, overlay
+from lmcourse_grader.notebook import Cell
+from lmcourse_grader.release import student_notebook
+
 QUESTIONS = [q["id"] for q in a1.CODE]
 MARKS = re.compile(r"### BEGIN SOLUTION\n(.*?)### END SOLUTION", re.DOTALL)
 
 
 def release():
     """Make the student's notebook."""
-    assert a1.overlay()  # the grader can be imported
-    from lmcourse_grader import assignment
-    from lmcourse_grader.release import student_notebook
-
     return nbformat.reads(student_notebook(assignment.load(a1.SOURCE)), as_version=4)
 
 
@@ -118,11 +118,6 @@ def test_public_tests_say_what_is_wrong_in_words(question):
 
 def grades(notebook):
     """Grade a notebook's code questions, as the grader does; ours, so not confined."""
-    hidden = a1.overlay()
-    from lmcourse_grader import assignment, grade, overlay
-    from lmcourse_grader.notebook import Cell
-
-    assert hidden
     given = assignment.load(a1.SOURCE)
     tests = overlay.load(a1.OVERLAY, given)
     cells = []
@@ -255,7 +250,6 @@ def test_the_lowest_loss_is_that_of_another_solver():
 
 def test_the_example_of_the_page_for_instructors_works():
     page = (a1.ASSIGNMENTS.parent / "book" / "instructors.md").read_text(encoding="utf-8")
-    assert a1.overlay()  # the grader can be imported
     names: dict[str, object] = {}
     exec(re.search(r"```python\n(.*?)```", page, re.DOTALL).group(1), names)
     question = names["QUESTIONS"]["perplexity"]
