@@ -94,7 +94,9 @@ def define(cells: list[str], own: int, name: str, namespace: dict[str, Any]) -> 
     trouble, statements, broken = [], [], False
     for number, source in enumerate(cells):
         try:
-            statements += [(number, statement) for statement in slicing.parse(source).body]
+            for statement in slicing.parse(source).body:
+                statement.cell = f"code cell {number + 1}"  # type: ignore[attr-defined]
+                statements.append(statement)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             line = getattr(error, "lineno", None)
             trouble.append(
@@ -103,14 +105,13 @@ def define(cells: list[str], own: int, name: str, namespace: dict[str, Any]) -> 
             broken |= number == own
     if broken:  # the question's own cell: what an earlier cell defines is not the answer
         return trouble
-    origin = {id(statement): number for number, statement in statements}
-    for statement in slicing.needed([statement for _, statement in statements], [name]):
+    for statement in slicing.needed(statements, [name]):
         code = ast.Module(body=[statement], type_ignores=[])
         try:
             exec(
                 compile(
                     code,
-                    f"code cell {origin[id(statement)] + 1}",
+                    statement.cell,  # type: ignore[attr-defined]
                     "exec",
                     flags=__future__.annotations.compiler_flag,
                     dont_inherit=True,

@@ -10,6 +10,8 @@ name is a module's; and ``from x import *``.
 from __future__ import annotations
 
 import ast
+import copy
+import symtable
 from collections.abc import Iterable
 
 
@@ -28,7 +30,8 @@ def parse(source: str) -> ast.Module:
 
 
 def needed(statements: Iterable[ast.stmt], names: Iterable[str]) -> list[ast.stmt]:
-    """Return the statements that the names need, in their order."""
+    """Return the statements that the names need, in their order; each import stands alone in its own."""
+    statements = [part for statement in statements for part in _parts(statement)]
     facts = [(statement, _binds(statement), _reads(statement)) for statement in statements]
     modules = {
         name
@@ -48,6 +51,18 @@ def needed(statements: Iterable[ast.stmt], names: Iterable[str]) -> list[ast.stm
                 wanted |= reads
                 grown = True
     return [facts[place][0] for place in sorted(kept)]
+
+
+def _parts(statement: ast.stmt) -> list[ast.stmt]:
+    """Split ``from scipy import optimize, special``: one of them may be slow, missing, or not needed."""
+    if not isinstance(statement, ast.Import | ast.ImportFrom):
+        return [statement]
+    parts: list[ast.stmt] = []
+    for alias in statement.names:
+        part = copy.copy(statement)
+        part.names = [alias]
+        parts.append(part)
+    return parts
 
 
 def _binds(statement: ast.stmt) -> set[str]:
@@ -75,8 +90,19 @@ def _binds(statement: ast.stmt) -> set[str]:
 
 
 def _reads(statement: ast.stmt) -> set[str]:
-    """Every name that a statement mentions, at any depth."""
-    return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+    """Names of the notebook's that a statement uses: a function's own variables are not among them."""
+    found: set[str] = set()
+    todo = [symtable.symtable(ast.unparse(statement), "cell", "exec")]
+    while todo:
+        table = todo.pop()
+        outermost = table.get_type() == "module"
+        found |= {
+            symbol.get_name()
+            for symbol in table.get_symbols()
+            if symbol.is_global() or (outermost and symbol.is_referenced())
+        }
+        todo += table.get_children()
+    return found
 
 
 def _changes(statement: ast.stmt) -> set[str]:
