@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import copy
 import importlib.util
-import sys
 import tomllib
 from collections.abc import Callable
 from functools import cache
@@ -15,6 +14,8 @@ from typing import Any
 
 import nbformat
 import numpy as np
+
+from lmcourse_grader.overlay import draw
 
 ASSIGNMENTS = Path(__file__).parents[2] / "assignments"
 SOURCE = ASSIGNMENTS / "source" / "a1"
@@ -28,7 +29,6 @@ SEEDS = range(20)
 @cache
 def overlay() -> ModuleType:
     """Import the hidden tests of the sample overlay."""
-    sys.path.append(str(ASSIGNMENTS / "grader"))  # where it is not installed
     spec = importlib.util.spec_from_file_location("a1_hidden", OVERLAY / "hidden.py")
     assert spec is not None
     assert spec.loader is not None
@@ -62,10 +62,7 @@ def functions(cells: list[nbformat.NotebookNode]) -> dict[str, Callable[..., Any
 @cache
 def cases(question: str, seed: int) -> list[Any]:
     """Draw the hidden cases of a question."""
-    hidden = overlay()
-    from lmcourse_grader.overlay import draw
-
-    return list(draw(hidden.QUESTIONS[question], question, seed))
+    return list(draw(overlay().QUESTIONS[question], question, seed))
 
 
 def faults(question: str, answer: Callable[..., Any], seed: int) -> list[str]:

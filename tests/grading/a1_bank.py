@@ -455,6 +455,13 @@ def weights_cut_to_fit(model, p_T, B):
 
 
 @wrong("best-weights")
+def weights_without_a_box(model, p_T, B):
+    """Finds the best weights of all, wherever they are."""
+    rows, weights = _signed(model, p_T)
+    return _unbounded(rows, weights, model.shape[1], 1e-12)
+
+
+@wrong("best-weights")
 def weights_scaled_to_fit(model, p_T, B):
     """Finds the best weights of all, then shrinks them into the box."""
     rows, weights = _signed(model, p_T)
@@ -806,6 +813,12 @@ def spoil_roughly(truth, p_L, direction, eps):
         middle = (low + high) / 2
         low, high = (middle, high) if gap(middle) < 0 else (low, middle)
     return _tilt(truth, direction, high)
+
+
+@wrong("spoil")
+def spoil_no_zeros(truth, p_L, direction, eps):
+    """Puts a little mass where the truth has none, as if smoothing were free."""
+    return 0.999999999 * spoil_by_bisection(truth, p_L, direction, eps) + 1e-9 / truth.shape[1]
 
 
 @wrong("spoil")
