@@ -126,6 +126,15 @@ def test_a_check_that_hangs_ends(world, monkeypatch):
     assert done.record.grades[0].status == Status.LOOK
 
 
+def test_a_check_that_takes_all_memory_ends(world):
+    folder, plan = world
+    old = "def doubled(case, answer):\n"
+    edit(folder / "overlay" / "hidden.py", old, f"{old}    np.empty(6 * 10**9, dtype='u1')\n")
+    _, results = graded(plan, folder / "in")
+    assert results["ann"].marks[0].grade.status == Status.LOOK
+    assert results["ann"].marks[1].score == 6
+
+
 def test_a_grader_that_dies_in_one_submission_grades_the_others(world):
     folder, plan = world
     save(

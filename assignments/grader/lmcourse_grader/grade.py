@@ -108,7 +108,7 @@ def grade(
     )
 
 
-CHECK_SECONDS = 30
+CHECK_SECONDS = 10
 
 
 @contextmanager

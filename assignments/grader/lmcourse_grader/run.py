@@ -19,6 +19,7 @@ from lmcourse_grader.records import Record
 from lmcourse_grader.submissions import Submission, digest
 
 READING = sandbox.Limits(seconds=60, memory_mb=2_000)
+WORKER_BYTES = 4_000_000_000
 log = logging.getLogger("lmcourse_grader")
 
 
@@ -112,8 +113,20 @@ _grader: Grader | None = None
 
 
 def _start(plan: Plan) -> None:
+    """Load the hidden tests in a worker, whose memory is bounded: answers that checks compare are hostile."""
     global _grader
+    _bound_memory()
     _grader = Grader(plan)
+
+
+def _bound_memory() -> None:
+    try:
+        import resource
+    except ModuleNotFoundError:  # Windows
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    most = WORKER_BYTES if hard == resource.RLIM_INFINITY else min(WORKER_BYTES, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (most, hard))
 
 
 def _work(submission: Submission) -> Graded:
