@@ -188,7 +188,7 @@ ATTACKS: dict[str, Attack] = {
                 try: os.write(f, b'{}\\n' * 10**5)
                 except OSError: pass
         """,
-        Status.OUTPUT,
+        *(Status.OUTPUT, Status.TIME),
     ),
     "huge-string": body("return 'x' * 10**8", Status.TYPE, says="characters"),
     "huge-array": body("return np.zeros(10**7)", Status.TYPE, says="bytes"),
