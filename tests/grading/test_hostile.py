@@ -82,6 +82,12 @@ def test_spoilt_file(graded_bank, name):
     assert spoil.says in told
 
 
+def test_a_proof_without_its_mark_is_still_read(graded_bank):
+    _, _, results = graded_bank
+    assert "By inspection." in results["unmarked"].marks[2].grade.text
+    assert "By inspection." not in results["all-deleted"].marks[2].grade.text
+
+
 @pytest.mark.parametrize("name", HONEST)
 def test_honest_submissions_are_untouched(graded_bank, name):
     _, _, results = graded_bank

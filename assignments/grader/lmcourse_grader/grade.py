@@ -13,7 +13,7 @@ from lmcourse_grader import exchange, sandbox
 from lmcourse_grader.assignment import Question
 from lmcourse_grader.exchange import Reply
 from lmcourse_grader.hidden import Case
-from lmcourse_grader.notebook import Cell, code_for, text_for
+from lmcourse_grader.notebook import TEXT_STUB, Cell, code_for, text_for
 from lmcourse_grader.overlay import HiddenQuestion
 
 
@@ -78,6 +78,8 @@ def grade(
     """Grade a question; written ones are only collected."""
     if question.kind == "written":
         text = text_for(question, notebook)
+        if text.strip() in ("", TEXT_STUB):
+            return QuestionGrade(question.id, Status.UNDONE, 0.0, note=EXPLAINED[Status.UNDONE])
         return QuestionGrade(question.id, Status.HAND, None, text=text)
     if hidden is None:
         raise ValueError(f"{question.id} has no hidden test")

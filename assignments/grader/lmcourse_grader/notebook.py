@@ -8,6 +8,8 @@ from typing import Any
 
 from lmcourse_grader.assignment import Question
 
+TEXT_STUB = "*Write your proof here.*"  # what a written question's cell holds when it is handed out
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -70,5 +72,9 @@ def code_for(question: Question, notebook: list[Cell]) -> Chosen | None:
 
 
 def text_for(question: Question, notebook: list[Cell]) -> str:
-    """Return the text of a written question: its cells, in order."""
-    return "\n\n".join(cell.source for cell in notebook if cell.grade_id == question.cell)
+    """Return the text of a written question: its cells, or all text if their mark is gone."""
+    own = [cell.source for cell in notebook if cell.grade_id == question.cell]
+    if own:
+        return "\n\n".join(own)
+    texts = [cell.source for cell in notebook if cell.type == "markdown" and cell.grade_id is None]
+    return "\n\n".join(["[The question's own cell is gone. All text of the notebook:]", *texts])

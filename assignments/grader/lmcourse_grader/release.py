@@ -12,6 +12,7 @@ from pathlib import Path
 import nbformat
 
 from lmcourse_grader.assignment import Assignment
+from lmcourse_grader.notebook import TEXT_STUB
 
 EPOCH = (2020, 1, 1, 0, 0, 0)
 LEFT_OUT = ("__pycache__", ".ipynb_checkpoints")
@@ -32,9 +33,7 @@ def student_notebook(assignment: Assignment) -> str:
     steps = [
         CheckCellMetadata(),
         LockCells(),
-        ClearSolutions(
-            code_stub={"python": "raise NotImplementedError"}, text_stub="*Write your proof here.*"
-        ),
+        ClearSolutions(code_stub={"python": "raise NotImplementedError"}, text_stub=TEXT_STUB),
         ClearHiddenTests(),
         ClearOutput(),
     ]
