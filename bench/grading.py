@@ -40,13 +40,12 @@ def hand_in(folder: Path, task: assignment.Assignment, number: int) -> None:
             continue
         order = task.questions.index(question)
         if number % 3 == 1 and order % 3 == number % 2:
-            cell.source += (
-                f"\n_right = {question.function}\ndef {question.function}(**k):\n    return _right(**k), 0\n"
-            )
+            wrong = f"def {question.function}(*a, **k):\n    return _right(*a, **k), 0\n"
+            cell.source += f"\n_right = {question.function}\n{wrong}"
         elif number % 3 == 2 and order > number % 9:
             cell.source = blank.cells[place].source
         if number % 20 == 7 and order == 0:
-            cell.source += f"\ndef {question.function}(**k):\n    while True: pass\n"
+            cell.source += f"\ndef {question.function}(*a, **k):\n    while True: pass\n"
     nbformat.write(book, folder / f"student-{number:03}.ipynb")
 
 

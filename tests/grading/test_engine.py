@@ -12,7 +12,7 @@ from conftest import OVERLAY, TINY, graded
 from notebooks import ENTROPY, save, tiny
 from typer.testing import CliRunner
 
-from lmcourse_grader import assignment, cli, feedback, gradebook, hidden, overlay, run, sandbox, tables
+from lmcourse_grader import assignment, cli, feedback, gradebook, hidden, marks, overlay, run, sandbox, tables
 from lmcourse_grader.grade import Status
 
 
@@ -150,6 +150,17 @@ def test_all_or_nothing(world):
     assert scores(graded(plan, folder / "in")[1]) == {"ann": [4, 6, None], "bob": [0, 6, None]}
 
 
+def test_chance_is_the_same_twice(grade):
+    source = (
+        "import random\n\ndef entropy(p):\n"
+        "    raise RuntimeError([random.random(), np.random.rand(), hash('a'), list({'x', 'y'})])\n"
+    )
+    told = grade(ann=tiny(entropy=source), bob=tiny(entropy=source))
+    messages = [told[name].marks[1].grade.cases[0].message for name in ("ann", "bob")]
+    assert messages[0] == messages[1]
+    assert "RuntimeError: [0." in messages[0]
+
+
 def test_seeds_draw_the_same_cases_for_everyone():
     def cases(rng):
         return [hidden.Case("a", {"x": rng.normal()})]
@@ -173,7 +184,12 @@ def test_marks_given_by_hand(world):
     done, results = graded(plan, folder / "in")
     assert fresh(done) == {"ann": 0, "bob": 0}
     assert (results["ann"].status, results["ann"].total) == ("graded", 14.5)
-    tables.write_all(plan.out, task, list(results.values()))
+    hand = marks.read_hand(plan.out / "by-hand.csv", task)
+    tables.write_all(plan.out, task, [results["bob"]], hand=hand)  # ann is away, her mark is not
+    assert (
+        marks.read_hand(plan.out / "by-hand.csv", task) == hand == {("ann", "proof"): (4.5, "=well argued")}
+    )
+    tables.write_all(plan.out, task, list(results.values()), hand=hand)
     assert graded(plan, folder / "in")[1] == results
     edit(plan.out / "by-hand.csv", "bob,proof,,5,", "bob,proof,6,5,")
     with pytest.raises(ValueError, match=r"line 3: proof cannot have 6 points"):

@@ -54,7 +54,7 @@ def weakened(monkeypatch):
 
 CONNECT = "import socket\nsocket.create_connection(('127.0.0.1', {port}), timeout=1)\nreturn 'through'"
 FORK = "import os\nif os.fork() == 0: os._exit(0)\nreturn 'through'"
-ALLOCATE = "x = bytearray(2 * 10**9)\nreturn 'through'"
+ALLOCATE = "import numpy as np\nx = np.empty(2 * 10**9, dtype='u1')\nreturn 'through'"
 WRITE = "with open('/tmp/x', 'wb') as f:\n    f.truncate(10**8)\nreturn 'through'"
 SHARED = "import ctypes\nreturn 'through' if ctypes.CDLL(None).shmget(0, 4096, 0o1666) >= 0 else 'refused'"
 SIGNAL = "import os\nos.kill({pid}, 0)\nreturn 'through'"

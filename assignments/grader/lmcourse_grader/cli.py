@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -84,7 +85,7 @@ def run(
 
         graded = grading.run(plan, found, jobs=jobs, watch=watch)
     results = [marks.result(each, grader.assignment, hand) for each in graded]
-    tables.write_all(out, grader.assignment, results, roster)
+    tables.write_all(out, grader.assignment, results, roster, hand)
     feedback.write_all(out, grader.assignment, results)
     gradebook.write(out / "gradebook.db", grader.assignment, results)
     plots.write_all(out, grader.assignment, results)
@@ -102,14 +103,15 @@ def release(
     source: Annotated[Path, typer.Option(help="Folder of assignment sources.")] = SOURCE,
     overlay: Annotated[Path, typer.Option(help="Hidden tests for the grader's zip.")] = SAMPLE,
 ) -> None:
-    """Write the student's, the instructor's and the grader's zip, and scan the student's for leaks."""
+    """Write the student's, the instructor's and the grader's zip; none if the student's has a leak."""
     task = load(source / assignment)
-    written = releases.release(task, out, overlay)
-    student = written[0]
-    found = leaks.scan(leaks.secrets(task, overlay), leaks.documents(student), [leaks.visible(task)])
-    _report(found)
-    for path in written:
-        typer.echo(str(path))
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out) as draft:
+        student, *others = releases.release(task, Path(draft), overlay)
+        _report(leaks.scan(leaks.secrets(task, overlay), leaks.documents(student), [leaks.visible(task)]))
+        for path in (student, *others):
+            path.replace(out / path.name)
+            typer.echo(str(out / path.name))
 
 
 @app.command("leaks")

@@ -11,6 +11,7 @@ from lmcourse_grader.notebook import Chosen
 from lmcourse_grader.sandbox import Outcome
 
 MAX_TEXT = 700
+MAX_LINES = 10_000
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,9 @@ def job(chosen: Chosen, function: str, arguments: tuple[Any, ...]) -> bytes:
 
 
 def messages(outcome: Outcome) -> list[dict[str, Any]]:
-    """Read the lines of the answer channel that are JSON objects; others are dropped."""
+    """Read the lines of the answer channel that are JSON objects; others are dropped, and all after many."""
     found = []
-    for line in outcome.answers.split(b"\n"):
+    for line in outcome.answers.split(b"\n", MAX_LINES)[:MAX_LINES]:
         try:
             message = json.loads(line)
         except (ValueError, RecursionError):

@@ -72,5 +72,12 @@ def _shown(mark: Mark, assignment: Assignment, marks: dict[str, Mark]) -> _Shown
 
 def _merged(cases: tuple[CaseGrade, ...]) -> list[_Case]:
     """Say the same thing once."""
+    if (
+        len(cases) > 1
+        and len({case.message for case in cases}) == 1
+        and not any(case.passed for case in cases)
+    ):
+        hints = dict.fromkeys(case.hint for case in cases if case.hint)
+        return [_Case("in every case", False, cases[0].message, " ".join(hints), 1)]
     counted = Counter((case.label, case.passed, case.message, case.hint) for case in cases)
     return [_Case(*said, times) for said, times in counted.items()]

@@ -22,6 +22,7 @@ import nbformat
 from lmcourse_grader.assignment import Assignment
 
 TOKEN = re.compile(r"[^\W\d]\w*|\d+\.?\d*|[^\w\s]")
+IMPORTS = re.compile(r"^(from|import) .*$", re.MULTILINE)
 RUN = 8
 COPY, RENAMED = 0.3, 0.7
 TEXT = (".py", ".md", ".txt", ".toml", ".csv", ".json", ".js", ".html", ".ipynb", ".inv", ".xml")
@@ -146,7 +147,8 @@ def scan(hidden: Iterable[Secret], public: Iterable[Document], known: Iterable[D
     for secret in hidden:
         tokens = TOKEN.findall(secret.text)
         copies = _runs(tokens) - free_runs
-        long = {name for name in _names(secret.text) if "_" in name and len(name) >= 8}
+        own_text = IMPORTS.sub("", secret.text)
+        long = {name for name in _names(own_text) if "_" in name and len(name) >= 8}
         names = long - free_names if secret.code else set()
         looked_for.append((secret, copies, _runs(tokens, rename=True), names))
     leaks = []

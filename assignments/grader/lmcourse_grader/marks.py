@@ -10,6 +10,7 @@ from lmcourse_grader.assignment import Assignment
 from lmcourse_grader.grade import QuestionGrade, Status
 from lmcourse_grader.run import Graded
 
+Hand = dict[tuple[str, str], tuple[float, str]]  # points and comment by student and question
 HAND_COLUMNS = ("student", "question", "points", "out of", "comment")
 
 
@@ -38,7 +39,7 @@ class Result:
     problem: str
 
 
-def result(graded: Graded, assignment: Assignment, hand: dict[tuple[str, str], tuple[float, str]]) -> Result:
+def result(graded: Graded, assignment: Assignment, hand: Hand) -> Result:
     """Combine a record with the marks given by hand."""
     submission, record = graded.submission, graded.record
     who = submission.student, submission.name, submission.safe
@@ -67,12 +68,12 @@ def result(graded: Graded, assignment: Assignment, hand: dict[tuple[str, str], t
     )
 
 
-def read_hand(path: Path, assignment: Assignment) -> dict[tuple[str, str], tuple[float, str]]:
+def read_hand(path: Path, assignment: Assignment) -> Hand:
     """Read marks given by hand; rows without points are still to do. Raise `ValueError` at a wrong row."""
     if not path.exists():
         return {}
     most = {question.id: question.points for question in assignment.questions}
-    found = {}
+    found: Hand = {}
     with path.open(newline="", encoding="utf-8-sig") as stream:
         for number, row in enumerate(csv.DictReader(stream), start=2):
             text = (row.get("points") or "").strip().replace(",", ".")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import median
 
 from lmcourse_grader.assignment import Assignment
 from lmcourse_grader.marks import Result
@@ -12,18 +13,20 @@ def write_all(out: Path, assignment: Assignment, results: list[Result]) -> None:
     """Write `distribution.svg` and `questions.svg`."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 
     mpl.rcParams["svg.hashsalt"] = "lmcourse"
     totals = [result.total for result in results if result.total is not None]
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
     axes.hist(totals, bins=20, range=(0, assignment.points), color="#0072b2", edgecolor="white")
-    ordered = sorted(totals)
-    middle = f", median {ordered[len(ordered) // 2]:g}" if ordered else ""
-    axes.set(xlabel="points", ylabel="students", title=f"{assignment.title}: {len(totals)} students{middle}")
+    middle = f", median {median(totals):g}" if totals else ""
+    axes.set(xlabel=f"points of {assignment.points:g}", ylabel="students")
+    axes.set_title(f"{assignment.title}\n{len(totals)} students{middle}")
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     figure.savefig(out / "distribution.svg", metadata={"Date": None})
 
-    figure = Figure(figsize=(7, 1 + 0.45 * len(assignment.questions)), layout="constrained")
+    figure = Figure(figsize=(7, 1.2 + 0.4 * len(assignment.questions)), layout="constrained")
     axes = figure.subplots()
     names, shares, zeros = [], [], []
     for question in reversed(assignment.questions):
@@ -33,9 +36,10 @@ def write_all(out: Path, assignment: Assignment, results: list[Result]) -> None:
             for mark in result.marks
             if mark.grade.id == question.id and mark.score is not None
         ]
-        names.append(f"{question.title} ({question.points:g})")
-        shares.append(100 * sum(scores) / len(scores) if scores else 0.0)
-        zeros.append(100 * sum(score == 0 for score in scores) / len(scores) if scores else 0.0)
+        if scores:
+            names.append(f"{question.title} ({question.points:g})")
+            shares.append(100 * sum(scores) / len(scores))
+            zeros.append(100 * sum(score == 0 for score in scores) / len(scores))
     places = range(len(names))
     axes.barh(places, shares, color="#0072b2", label="mean of the points, per cent")
     axes.plot(zeros, places, "o", color="#d55e00", label="students without a point, per cent")

@@ -34,6 +34,7 @@ PACKAGES = ("numpy", "numpy.libs", "scipy", "scipy.libs")
 ENVIRONMENT = {
     "HOME": "/tmp",
     "LANG": "C.UTF-8",
+    "PYTHONHASHSEED": "0",  # the same submission, the same order of sets, the same grade
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
@@ -60,7 +61,7 @@ class Limits:
     memory_mb: int = 1_500
     folder_mb: int = 16
     output_mb: int = 10
-    answers_mb: int = 64
+    answers_mb: int = 16
     patience: float = 3.0
 
     @property
@@ -99,7 +100,13 @@ class Outcome:
 
 def bound_folders() -> list[Path]:
     """Folders of this machine that student code can read."""
-    return [Path("/usr"), Path(sys.base_prefix), INSIDE, *_packages().values()]
+    return [Path("/usr"), *_prefixes(), INSIDE, *_packages().values()]
+
+
+def _prefixes() -> list[Path]:
+    """Return the folders that Python itself needs, beside /usr."""
+    found = [Path(os.path.realpath(sys.executable)).parents[1], Path(sys.base_prefix)]
+    return [prefix for prefix in dict.fromkeys(found) if not prefix.is_relative_to("/usr")]
 
 
 @functools.cache
@@ -124,7 +131,7 @@ def command(way: Way, task: str, limits: Limits, assignment: str, filter_fd: int
     """
     told: dict[str, Any] = limits.resources(way) | {"assignment": assignment}
     python = os.path.realpath(sys.executable)
-    flags = ["-I", "-S", "-B", "-X", "utf8"]
+    flags = ["-s", "-S", "-P", "-B", "-X", "utf8"]
     if way == "none":
         told["packages"] = sorted({str(folder.parent) for folder in _packages().values()})
         return [python, *flags, str(INSIDE / "runner.py"), task, json.dumps(told)]
@@ -139,15 +146,8 @@ def command(way: Way, task: str, limits: Limits, assignment: str, filter_fd: int
             parts += ["--cap-add", capability]
         # A user that nobody is, and another in each run: the limit on processes counts by user.
         nobody = str(random.SystemRandom().randrange(0x7000_0000, 0x7FFF_0000))
-        become = [
-            shutil.which("setpriv") or "setpriv",
-            "--reuid",
-            nobody,
-            "--regid",
-            nobody,
-            "--clear-groups",
-        ]
-        become += ["--no-new-privs", "--inh-caps=-all", "--bounding-set=-all"]
+        become = [shutil.which("setpriv") or "setpriv", f"--reuid={nobody}", f"--regid={nobody}"]
+        become += ["--clear-groups", "--no-new-privs", "--inh-caps=-all", "--bounding-set=-all"]
     else:
         parts += ["--unshare-user", "--disable-userns", "--cap-drop", "ALL"]
     parts += _files()
@@ -175,8 +175,7 @@ def _files() -> list[str]:
             parts += ["--symlink", os.readlink(name), name]
         elif os.path.isdir(name):
             bind(Path(name), Path(name))
-    prefix = Path(sys.base_prefix)
-    if not prefix.is_relative_to("/usr"):
+    for prefix in _prefixes():
         bind(prefix, prefix)
     bind(INSIDE, SHOWN)
     for name, folder in _packages().items():

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from lmcourse_grader.assignment import Assignment
 from lmcourse_grader.grade import Status
-from lmcourse_grader.marks import HAND_COLUMNS, Result
+from lmcourse_grader.marks import HAND_COLUMNS, Hand, Result
 
 
 def guarded(value: object) -> object:
@@ -37,8 +37,17 @@ def _short(cell: object) -> object:
     return format(cell, ".10g") if isinstance(cell, float) else cell
 
 
-def write_all(out: Path, assignment: Assignment, results: list[Result], roster: Path | None = None) -> None:
-    """Write `grades.csv`, `canvas.csv`, `gradescope.csv` and `by-hand.csv`."""
+def write_all(
+    out: Path,
+    assignment: Assignment,
+    results: list[Result],
+    roster: Path | None = None,
+    hand: Hand | None = None,
+) -> None:
+    """Write `grades.csv`, `canvas.csv`, `gradescope.csv` and `by-hand.csv`.
+
+    Marks given by hand (`hand`) to students who are not among the results are kept.
+    """
     ids = [question.id for question in assignment.questions]
     header = [
         "student",
@@ -85,16 +94,19 @@ def write_all(out: Path, assignment: Assignment, results: list[Result], roster: 
         ),
     )
     points = {question.id: question.points for question in assignment.questions}
-    write(
-        out / "by-hand.csv",
-        HAND_COLUMNS,
-        (
-            [r.student, mark.grade.id, mark.score, points[mark.grade.id], mark.comment]
-            for r in results
-            for mark in r.marks
-            if mark.grade.status is Status.HAND
-        ),
-    )
+    by_hand = [
+        [r.student, mark.grade.id, mark.score, points[mark.grade.id], mark.comment]
+        for r in results
+        for mark in r.marks
+        if mark.grade.status is Status.HAND
+    ]
+    listed = {(row[0], row[1]) for row in by_hand}
+    by_hand += [
+        [student, question, score, points[question], comment]
+        for (student, question), (score, comment) in (hand or {}).items()
+        if (student, question) not in listed
+    ]
+    write(out / "by-hand.csv", HAND_COLUMNS, by_hand)
 
 
 def _scores(result: Result, ids: list[str]) -> list[float | None]:

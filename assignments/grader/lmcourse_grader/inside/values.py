@@ -16,7 +16,7 @@ DTYPES = frozenset(
     + [f"<{kind}{size}" for kind in "iu" for size in (2, 4, 8)]
     + ["<f2", "<f4", "<f8", "<c8", "<c16"]
 )
-MAX_BYTES = 16_000_000
+MAX_BYTES = 4_000_000
 MAX_DEPTH = 8
 MAX_ITEMS = 200_000
 MAX_TEXT = 100_000
