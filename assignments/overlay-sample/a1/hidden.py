@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from lmcourse_grader.hidden import Case, Question, close
 
@@ -88,6 +88,14 @@ def table(value: Any, shape: tuple[int, ...], what: str) -> tuple[Array, str | N
     return found, None
 
 
+def compare(answer: Any, expected: ArrayLike, *, rtol: float, atol: float, what: str) -> str | None:
+    """Compare numbers to rounding; tell a student whose numbers are nearly right that they are."""
+    wrong = close(answer, expected, rtol=rtol, atol=atol, what=what)
+    if wrong and close(answer, expected, rtol=1e-6, atol=1e-6, what=what) is None:
+        return f"{what} is close, but further off than rounding would explain"
+    return wrong
+
+
 # ---------------------------------------------------------------- divergences, in decimal arithmetic
 
 
@@ -149,7 +157,7 @@ def kl_check(case: Case, answer: Any) -> str | None:
     # Each term p (log p - log q) is rounded a few times, by at most 2u p (1 + |log p| + |log q|) in all, and
     # adding V terms in any order costs (V - 1) u times their absolute sum. Here EPS = 2u.
     size = max(1 + entropy + cross for entropy, cross, _ in rows if math.isfinite(cross))
-    return close(
+    return compare(
         answer,
         [divergence for *_, divergence in rows],
         rtol=0,
@@ -203,7 +211,7 @@ def scorecard_check(case: Case, answer: Any) -> str | None:
     # rounding of both: hence their sizes, not that of the excess.
     atol = (sum(truth.shape) + 6) * EPS * (1 + entropy + (cross if math.isfinite(cross) else 0))
     for found, expected, name in zip(answer, (cross, excess), names, strict=True):
-        wrong = wrong or close(found, expected, rtol=0, atol=atol, what=name)
+        wrong = wrong or compare(found, expected, rtol=0, atol=atol, what=name)
     return wrong
 
 
@@ -261,7 +269,7 @@ def next_word_check(case: Case, answer: Any) -> str | None:
             break
     # All terms are positive, so at most V + T additions and one division, each with a relative error of u,
     # leave a relative error below (V + T + 2) u; a zero is exact.
-    return close(answer, expected, rtol=(n_words + len(text) + 2) * EPS, atol=0, what="the law")
+    return compare(answer, expected, rtol=(n_words + len(text) + 2) * EPS, atol=0, what="the law")
 
 
 # ---------------------------------------------------------------- losses, in decimal arithmetic
@@ -335,7 +343,7 @@ def task_loss_check(case: Case, answer: Any) -> str | None:
     # 1/4-Lipschitz; adding up S contexts with weights that sum to one costs S u more of a loss of at most
     # 1 + max|v|, and exp, log and division a few u.
     atol = (sum(model.shape) + 8) * EPS * (1 + np.abs(v).max())
-    return close(answer[0], loss, rtol=0, atol=atol, what="the loss") or close(
+    return compare(answer[0], loss, rtol=0, atol=atol, what="the loss") or compare(
         answer[1], slopes, rtol=0, atol=atol, what="the gradient"
     )
 
@@ -481,7 +489,7 @@ def coverage_check(case: Case, answer: Any) -> str | None:
         if negative + positive > 0
     ]
     # One addition and one division, or two: a relative error of a few u.
-    return close(answer, float(min(shares)), rtol=4 * EPS, atol=0, what="the coverage")
+    return compare(answer, float(min(shares)), rtol=4 * EPS, atol=0, what="the coverage")
 
 
 def promise_cases(rng: np.random.Generator) -> list[Case]:
@@ -534,7 +542,7 @@ def promise_check(case: Case, answer: Any) -> str | None:
     # relative to what is left; it is squared.
     rtol = 5 * EPS, 5 * EPS + 2 * EPS / max(margin, 1e-3)
     for found, number, tolerance, name in zip(answer, expected, rtol, names, strict=True):
-        wrong = wrong or close(found, number, rtol=tolerance, atol=0, what=name)
+        wrong = wrong or compare(found, number, rtol=tolerance, atol=0, what=name)
     return wrong
 
 
