@@ -1,17 +1,20 @@
 # The commands of the course. `make book` and `make test` are the two that matter.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
+GRADER := .venv-grader
 BIN := $(VENV)/bin
 SITE := _build/html
 export LMCOURSE_STRICT := 1
 
 .NOTPARALLEL:
-.PHONY: help setup data book serve lab test check nightly bench doctor clean
+.PHONY: help setup data grader book serve lab assignments test check nightly bench doctor clean
 
 help:
 	@echo "make setup   make .venv and install everything into it (about 2 GB, some minutes)"
 	@echo "make data    fetch the language model and the texts of chapter 8 (127 MB, once)"
 	@echo "make book    set up, execute the chapters, build the site"
+	@echo "make grader  make .venv-grader: the grader, apart from the course (about 600 MB)"
+	@echo "make assignments  the zips for students, instructors and the grader; scans for leaks"
 	@echo "make test    prove that everything holds (five to ten minutes)"
 	@echo "make check   lint, types, architecture and quick unit tests (under a minute)"
 	@echo "make lab     open the chapters in JupyterLab"
@@ -35,6 +38,18 @@ $(VENV)/ready: requirements.txt pyproject.toml
 data: setup
 	$(BIN)/lmcourse data fetch
 
+grader: $(GRADER)/ready
+
+$(GRADER)/ready: assignments/grader/requirements.txt assignments/grader/pyproject.toml
+	@$(GRADER)/bin/python -m pip --version > /dev/null 2>&1 || $(PYTHON) -m venv --clear $(GRADER)
+	$(GRADER)/bin/python -m pip install --quiet --requirement assignments/grader/requirements.txt
+	$(GRADER)/bin/python -m pip install --quiet --no-deps --editable assignments/grader
+	@touch $@
+
+assignments: grader
+	$(GRADER)/bin/lmcourse-grade release a1 --out _build/assignments
+	@test ! -d $(SITE) || $(GRADER)/bin/lmcourse-grade leaks a1 $(SITE) --known lmcourse
+
 book: data
 	$(BIN)/jupyter-book build . --toc book/_toc.yml -W -n --keep-going
 	@echo "The book is at $(CURDIR)/$(SITE)/index.html"
@@ -45,7 +60,7 @@ serve: book
 lab: setup
 	LMCOURSE_STRICT= $(BIN)/jupyter lab --notebook-dir=chapters $(LABFLAGS)
 
-test: data
+test: data grader
 	$(BIN)/python tests/suite.py
 
 check: setup
@@ -57,8 +72,9 @@ doctor: setup
 nightly: data
 	$(BIN)/python tests/nightly.py
 
-bench: $(VENV)-bench/ready
+bench: $(VENV)-bench/ready grader
 	$(VENV)-bench/bin/python -m pytest bench
+	$(GRADER)/bin/python bench/grading.py
 
 $(VENV)-bench/ready: pyproject.toml
 	@test -x $(VENV)-bench/bin/python || $(PYTHON) -m venv $(VENV)-bench

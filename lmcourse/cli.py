@@ -56,6 +56,31 @@ def doctor() -> None:
     raise typer.Exit(code=1 if problems else 0)
 
 
+@app.command()
+def check(
+    assignment: Annotated[str, typer.Argument(help="Which assignment, such as a1.")],
+    notebook: Annotated[Path | None, typer.Argument(help="Your notebook, if it is elsewhere.")] = None,
+) -> None:
+    """Run an assignment's public tests on your notebook; exit code 1 if one fails."""
+    import os
+
+    from lmcourse.check import check_notebook, find_notebook
+
+    os.environ.setdefault("MPLBACKEND", "agg")
+    path = notebook or find_notebook(assignment, Path.cwd())
+    tests, errors = check_notebook(path)
+    if not tests:
+        raise ValueError(f"{path} has no public tests: were its cells copied into a new notebook?")
+    width = max(len(test.name) for test in tests)
+    for test in tests:
+        typer.echo(f"{test.name:{width}}  {test.problem or 'passes'}")
+    for error in errors:
+        typer.echo(f"\nOutside the tests, {error}")
+    failed = sum(bool(test.problem) for test in tests)
+    typer.echo(f"\n{failed} of {len(tests)} public tests fail." if failed else "\nAll public tests pass.")
+    raise typer.Exit(code=1 if failed else 0)
+
+
 @app.command("theorems")
 def check_theorems(
     names: Annotated[list[str] | None, typer.Argument(help="Which; all if none is named.")] = None,

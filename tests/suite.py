@@ -93,7 +93,21 @@ SITE = Stage(
     "site, browser, tests of the tests", 4, [[*PYTEST, "-n", "2", "--dist", "loadfile", "tests/book"]]
 )
 
-STAGES = {"all": [BROWSER, LINT, UNIT, PYTHONS, BOOK, NBVAL, SITE], "check": [LINT, QUICK]}
+GRADER = ROOT / ".venv-grader" / "bin"
+SANDBOX = Stage("student code can be confined", 0.1, [[str(GRADER / "lmcourse-grade"), "check"]])
+GRADING = Stage(
+    "grading, with hostile submissions",
+    6,
+    [
+        [str(GRADER / "python"), *PYTEST[1:], "-n", "2", "--dist", "loadfile", "tests/grading"],
+        [str(GRADER / "lmcourse-grade"), "leaks", "a1", "_build/html", "--known", "lmcourse"],
+    ],
+)
+
+STAGES = {
+    "all": [BROWSER, SANDBOX, LINT, UNIT, PYTHONS, BOOK, NBVAL, SITE, GRADING],
+    "check": [LINT, QUICK],
+}
 
 
 def run(stage: Stage) -> tuple[float, bool]:

@@ -1,0 +1,154 @@
+"""CSV files: the grades, what Canvas and Gradescope import, and what is to be graded by hand.
+
+A student's name may look like a spreadsheet formula; every text cell that does is written with a quote
+before it, so that no spreadsheet runs it.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from lmcourse_grader.assignment import Assignment
+from lmcourse_grader.grade import Status
+from lmcourse_grader.marks import HAND_COLUMNS, Hand, Result
+
+
+def guarded(value: object) -> object:
+    """Return a cell that no spreadsheet takes for a formula."""
+    if isinstance(value, str) and value.lstrip().startswith(("=", "+", "-", "@")):
+        return "'" + value
+    return value.replace("\t", " ").replace("\r", " ") if isinstance(value, str) else value
+
+
+def write(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write a table, whole or not at all; None is an empty cell."""
+    draft = path.with_suffix(".part")
+    with draft.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream)
+        writer.writerow([guarded(cell) for cell in header])
+        writer.writerows([guarded(_short(cell)) for cell in row] for row in rows)
+    os.replace(draft, path)
+
+
+def _short(cell: object) -> object:
+    return format(cell, ".10g") if isinstance(cell, float) else cell
+
+
+def write_all(
+    out: Path,
+    assignment: Assignment,
+    results: list[Result],
+    roster: Path | None = None,
+    hand: Hand | None = None,
+) -> None:
+    """Write `grades.csv`, `canvas.csv`, `gradescope.csv` and `by-hand.csv`.
+
+    Marks given by hand (`hand`) to students who are not among the results are kept.
+    """
+    ids = [question.id for question in assignment.questions]
+    header = [
+        "student",
+        "name",
+        "status",
+        "total",
+        "out of",
+        "seconds",
+        *ids,
+        *(f"{name} status" for name in ids),
+    ]
+    write(
+        out / "grades.csv",
+        [*header, "note"],
+        (
+            [
+                *(r.student, r.name, r.status, r.total, r.out_of, round(r.seconds, 2)),
+                *_scores(r, ids),
+                *_statuses(r, ids),
+                " ".join(part for part in (r.problem, *r.notes) if part),
+            ]
+            for r in results
+        ),
+    )
+    write(out / "canvas.csv", *_canvas(assignment, results, roster))
+    write(
+        out / "gradescope.csv",
+        [
+            "Name",
+            "SID",
+            "Email",
+            "Total Score",
+            "Max Points",
+            "Status",
+            *(f"{q.id} ({q.points:g} pts)" for q in assignment.questions),
+        ],
+        (
+            [
+                *(r.name or r.student, r.student, r.student if "@" in r.student else ""),
+                *(r.total, r.out_of, r.status),
+                *_scores(r, ids),
+            ]
+            for r in results
+        ),
+    )
+    points = {question.id: question.points for question in assignment.questions}
+    by_hand = [
+        [r.student, mark.grade.id, mark.score, points[mark.grade.id], mark.comment]
+        for r in results
+        for mark in r.marks
+        if mark.grade.status is Status.HAND
+    ]
+    listed = {(row[0], row[1]) for row in by_hand}
+    by_hand += [
+        [student, question, score, points[question], comment]
+        for (student, question), (score, comment) in (hand or {}).items()
+        if (student, question) not in listed
+    ]
+    write(out / "by-hand.csv", HAND_COLUMNS, by_hand)
+
+
+def _scores(result: Result, ids: list[str]) -> list[float | None]:
+    found = {mark.grade.id: mark.score for mark in result.marks}
+    return [found.get(name) for name in ids]
+
+
+def _statuses(result: Result, ids: list[str]) -> list[str | None]:
+    found = {mark.grade.id: mark.grade.status.value for mark in result.marks}
+    return [found.get(name) for name in ids]
+
+
+CANVAS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
+
+
+def _canvas(
+    assignment: Assignment, results: list[Result], roster: Path | None
+) -> tuple[list[str], list[list[object]]]:
+    """Canvas's gradebook: with a roster (its own export) the rows it knows, else a row for each student."""
+    title = assignment.title
+    if roster is None:
+        rows: list[list[object]] = [["    Points Possible", "", "", "", "", assignment.points]]
+        for r in results:
+            canvas_id = r.student if r.student.isdigit() else ""
+            rows.append([r.name or r.student, canvas_id, "", "" if canvas_id else r.student, "", r.total])
+        return [*CANVAS, title], rows
+    with roster.open(newline="", encoding="utf-8-sig") as stream:
+        reader = csv.DictReader(stream)
+        people = list(reader)
+    if not people or not set(CANVAS) <= set(reader.fieldnames or ()):
+        raise ValueError(
+            f"{roster} is not Canvas's gradebook export: it needs the columns {', '.join(CANVAS)}"
+        )
+    column = next((name for name in reader.fieldnames or () if name.split(" (")[0] == title), title)
+    known = {r.student.casefold(): r for r in results}
+    rows = []
+    for person in people:
+        keys = [(person[name] or "").strip().casefold() for name in ("ID", "SIS Login ID", "SIS User ID")]
+        row: list[object] = [person[name] for name in CANVAS]
+        if "points possible" in (person["Student"] or "").lower():
+            rows.append([*row, assignment.points])
+            continue
+        found = next((known[key] for key in keys if key in known), None)
+        rows.append([*row, found.total if found else None])
+    return [*CANVAS, column], rows
