@@ -271,6 +271,11 @@ def test_next_words(tiny):
     np.testing.assert_allclose([p for _, p in found], law.sort(descending=True).values[:5], rtol=1e-5)
     with pytest.raises(ValueError, match="empty"):
         causal.next_words(tiny, "")
+    for n in (0, 10**6):
+        with pytest.raises(ValueError, match="from 1 to"):
+            causal.next_words(tiny, "The film was", n)
+    with pytest.raises(ValueError, match="3 is no text"):
+        causal.next_words(tiny, 3)
 
 
 def test_copies_leave_the_model_alone(tiny):
