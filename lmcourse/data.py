@@ -101,7 +101,7 @@ def fetch(name: str) -> Path:
 
 
 def path(name: str, file: str) -> Path:
-    """Return the path of one fetched file.
+    """Return the path of one fetched file, after a look at every byte of it.
 
     Raises
     ------
@@ -112,9 +112,10 @@ def path(name: str, file: str) -> Path:
     if pinned is None:
         raise DataError(f"{name} has no file {file!r}")
     found = folder(name) / file
-    if not found.is_file() or found.stat().st_size != pinned.size:
-        state = "cut short or changed" if found.is_file() else "not here"
-        raise DataError(f"{found} is {state}: run lmcourse data fetch {name}")
+    if not found.is_file():
+        raise DataError(f"{found} is not here: run lmcourse data fetch {name}")
+    if found.stat().st_size != pinned.size or _sha256(found) != pinned.sha256:
+        raise DataError(f"{found} is cut short or changed: run lmcourse data fetch {name}")
     return found
 
 

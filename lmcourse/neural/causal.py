@@ -167,7 +167,7 @@ def _find(source: str | Path, online: bool | None) -> Path:
     if isinstance(source, Path) or path.is_absolute() or path.suffix == ".gguf":
         raise ModelError(f"there is no folder or file {path}")
     if online is None:
-        online = os.environ.get("LMCOURSE_ONLINE", "") not in ("", "0")
+        online = os.environ.get("LMCOURSE_ONLINE", "").strip() == "1"
     from huggingface_hub import snapshot_download
 
     try:

@@ -199,8 +199,11 @@ def test_logits_that_are_not_products(folder):
         ("/no/such/folder", "no folder or file"),
     ],
 )
-def test_offline_unless_asked(source, match, monkeypatch, tmp_path):
+@pytest.mark.parametrize("switch", [None, "", "0", "false", "no"])
+def test_offline_unless_asked(source, match, switch, monkeypatch):
     monkeypatch.delenv("LMCOURSE_ONLINE", raising=False)
+    if switch is not None:
+        monkeypatch.setenv("LMCOURSE_ONLINE", switch)
     asked = []
     monkeypatch.setattr("socket.socket.connect", lambda *a: asked.append(a))
     with pytest.raises(causal.ModelError, match=match):
