@@ -240,7 +240,7 @@ def cell(
     """
     check(method, size, setting)
     if checkpoints is not None:
-        checkpoints = _folder(checkpoints, states, seed, method, size, setting)
+        checkpoints = checkpoint_folder(checkpoints, states, seed, method, size, setting)
     with one_thread():
         given = problem(states, seed, SIZES[size], setting)
         if method == "exact":
@@ -257,11 +257,18 @@ def pretrain(
     """
     check("bert", size, setting)
     recipe = SIZES[size].bert
-    folders = [_folder(checkpoints, states, seed, "bert", size, setting) for seed in seeds]
+    folders = [checkpoint_folder(checkpoints, states, seed, "bert", size, setting) for seed in seeds]
     with one_thread():
         laws = [problem(states, seed, SIZES[size], setting).hmm for seed in seeds]
         models = [build("bert", SIZES[size], seed, device()) for seed in seeds]
         return train_together(models, laws, recipe, seeds=seeds, folders=folders)
+
+
+def checkpoint_folder(
+    checkpoints: Path, states: int, seed: int, method: str, size: str, setting: str
+) -> Path:
+    """Where a cell keeps the checkpoints of its training."""
+    return checkpoints / f"{states}_{seed}_{method}_{size}_{setting}"
 
 
 def device() -> str:
@@ -356,10 +363,6 @@ def _network(
     numbers = {name: float(value) for name, value in last._asdict().items()}
     numbers |= adapt(model, given, seed, method, size)
     return Outcome(numbers, {name: value for name, value in speed.items() if math.isfinite(value)})
-
-
-def _folder(checkpoints: Path, states: int, seed: int, method: str, size: str, setting: str) -> Path:
-    return checkpoints / f"{states}_{seed}_{method}_{size}_{setting}"
 
 
 def _exact_accuracy(hmm: HMM, prompt: probes.ExactPrompt, test: Labelled) -> float:

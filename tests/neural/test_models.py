@@ -183,7 +183,7 @@ def test_wrong_symbols(model, wrong, message):
 
 def test_wrong_types_and_positions(model, symbols):
     for dtype in (torch.bool, torch.uint8, torch.int16):
-        with pytest.raises(ValueError, match="give integers .* as int64"):
+        with pytest.raises(ValueError, match=r"give integers .* as int64"):
             model.logits((symbols > 2).to(dtype))
     for wrong in (torch.zeros(5, dtype=torch.long), torch.zeros(6), torch.zeros(6, 1, dtype=torch.long)):
         with pytest.raises(ValueError, match="a position for each sequence"):
