@@ -199,6 +199,8 @@ def train_together(
     TypeError
         If there is more than one model and one cannot be stacked (see `lmcourse.neural.together.Stackable`).
     """
+    if not models:
+        return []
     folders = [None] * len(models) if folders is None else folders
     with contextlib.ExitStack() as stack:
         for folder in folders:
