@@ -21,16 +21,16 @@ STORED = ROOT / "results" / f"{chapter13_sweep.NAME}.cpu.json"
 CHECKED = {"gibbs": {"passed": True, "instances": 7, "worst_ratio": 0.5}}
 
 
-def sweep(prompt, head):
+def sweep(prompt, head, method="gru", setting="teaching", device="a processor"):
     """A result in which accuracies are these functions of the number of states, give or take a hair."""
     cells = []
     for states in (8, 10):
         for seed, hair in enumerate((-1e-4, 0, 1e-4)):
-            cell = {"states": states, "seed": seed, "method": "gru", "size": "cpu", "setting": "teaching"}
-            numbers = {"prompt_20": prompt(states) + hair, "head": head(states)}
+            cell = {"states": states, "seed": seed, "method": method, "size": "cpu", "setting": setting}
+            numbers = {"prompt_20": prompt(states) + hair, "prompt_5": 0.1, "head": head(states)}
             cells.append({"cell": cell, "numbers": numbers, "speed": {}, "seconds": 60.0})
     p = Provenance("f", {}, 0, "cpu", False, "here", 360.0, "", {}, "")
-    return Result("sweep", {"cells": cells, "devices": ["a processor"]}, {}, p)
+    return Result("sweep", {"cells": cells, "devices": [device]}, {}, p)
 
 
 def published(way, states):
@@ -61,14 +61,34 @@ def test_verdicts_on_the_curves(prompt, head, verdict):
 def test_a_row_of_the_curves_says_seeds_interval_and_device():
     claim = {"id": "W4", "experiment": "prompt-and-head"}
     row = ledger.row(claim, {}, {"cpu": sweep(lambda s: 0.9, lambda s: 0.8)})
-    text = row.cpu.replace("\N{NO-BREAK SPACE}", " ")
-    assert "8, 10 states: prompt 90.0, 90.0; head 80.0, 80.0; prompt minus head +10.0 ± 0.0" in text
-    assert "(%; 3 seeds, 95 % intervals; a processor, 6 minutes)" in text
+    assert row.cpu.replace("\N{NO-BREAK SPACE}", " ") == (
+        "GRU, 8, 10 states: prompt 90.0, 90.0; head 80.0, 80.0; prompt minus head +10.0 ± 0.0, +10.0 ± 0.0 "
+        "(3 seeds). In %, 95 % intervals, teaching temperatures; a processor, 6 minutes"
+    )
     assert row.published.startswith("4, 8, 10, 15, 25, 30 states: prompt 99.7, 97,")
     assert row.gpu == ledger.NO_GPU
-    assert row.command == "`lmcourse results refresh chapter13-sweep`"
-    both = {name: sweep(lambda s: 0.9, lambda s: 0.8) for name in ("cpu", "gpu")}
-    assert "a processor" in ledger.row(claim, {}, both).gpu
+    assert row.verdict.startswith("partly")
+    assert row.command == "`lmcourse results refresh chapter13-sweep`; on a GPU `make gpu`"
+
+
+def test_a_run_on_a_gpu_has_its_own_column_and_verdict():
+    """There BERT counts, whatever the temperatures; here the order is the other way round."""
+    claim = {"id": "W4", "experiment": "prompt-and-head"}
+    on_gpu = sweep(lambda s: 0.7, lambda s: 0.8, "bert", "paper", "a large GPU")
+    row = ledger.row(claim, {}, {"cpu": sweep(lambda s: 0.9, lambda s: 0.8), "gpu": on_gpu})
+    assert row.gpu.startswith(
+        "BERT, 8, 10 states: prompt 70.0, 70.0; head 80.0, 80.0; prompt minus head -10.0"
+    )
+    assert row.gpu.endswith("paper temperatures; a large GPU, 6 minutes")
+    assert row.verdict.startswith("on a CPU: partly: prompts beat heads at 2 of 2")
+    assert row.verdict.endswith("On a GPU: not reproduced")
+
+
+def test_both_networks_of_a_sweep_are_shown():
+    both = sweep(lambda s: 0.9, lambda s: 0.8)
+    both.values["cells"] += sweep(lambda s: 0.7, lambda s: 0.6, "bert").values["cells"]
+    row = ledger.row({"id": "W4", "experiment": "prompt-and-head"}, {}, {"cpu": both})
+    assert "(3 seeds). BERT, 8, 10 states: prompt 70.0, 70.0; head 60.0, 60.0" in row.cpu
 
 
 def test_rows_of_theorems_and_of_what_is_not_attempted():
