@@ -260,3 +260,12 @@ def test_the_example_of_the_page_for_instructors_works():
 
     assert [question.check(case, perplexity(case.arguments["p"])) for case in cases] == [None, None]
     assert all(question.check(case, 1 + perplexity(case.arguments["p"])) for case in cases)
+
+
+@pytest.mark.parametrize("excess", [0.1, 0.3, 0.6])
+def test_the_model_solution_whatever_the_direction_says_of_words_that_never_come(excess):
+    """Zero times an overflow is not a number."""
+    solution = a1.functions(a1.notebook().cells)["spoil"]
+    answer = solution(np.array([[0.5, 0.5, 0.0]]), np.ones(1), np.array([[1.0, -1.0, -1000.0]]), excess)
+    odds = np.exp(np.arccosh(np.exp(excess)) * np.array([-1, 1]))  # two words: the excess is log cosh t
+    np.testing.assert_allclose(answer, [[*(odds / odds.sum()), 0]], rtol=1e-5)
