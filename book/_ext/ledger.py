@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from docutils import nodes
 from docutils.statemachine import StringList
+from real_text import VERDICTS
 from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
@@ -20,7 +21,7 @@ from theorem_table import outcomes
 
 from lmcourse import results
 from lmcourse.closure import import_closure
-from lmcourse.experiments import chapter13, chapter13_sweep
+from lmcourse.experiments import chapter08_ladder, chapter08_table, chapter13, chapter13_sweep
 from lmcourse.folders import results_folder
 from lmcourse.machine import processor_name
 from lmcourse.profiles import strict
@@ -34,6 +35,8 @@ COLUMNS = ("Claim", "Published", "Ours, on a CPU", "Ours, on a GPU", "Verdict", 
 NO_GPU = "not run on a GPU yet"
 NO_CHAPTER = "not attempted: its chapter is not written"
 PROMPT, HEAD = ("gru", "prompt_20"), ("gru", "head")
+EXPERIMENTS = ("chapter08_table", "chapter08_ladder", "chapter13_sweep")
+CHAPTER_8 = (chapter08_table.NAME, chapter08_ladder.NAME)
 
 
 class Row(NamedTuple):
@@ -62,7 +65,7 @@ def row(claim: dict[str, Any], checked: dict[str, dict[str, Any]], stored: dict[
     checked
         Outcomes of the theorems, by name.
     stored
-        The sweep of chapter 13 by profile, ``cpu`` and perhaps ``gpu``.
+        The sweep of chapter 13 by profile, ``cpu`` and perhaps ``gpu``; the table of chapter 8 by its name.
     """
     published = {"prompt-and-head": PROMPT_AND_HEAD, "memory-and-vanilla": MEMORY_AND_VANILLA}
     curves = published.get(claim.get("experiment", ""))
@@ -73,6 +76,11 @@ def row(claim: dict[str, Any], checked: dict[str, dict[str, Any]], stored: dict[
         gpu = _sweep_text(stored["gpu"]) if "gpu" in stored else NO_GPU
         verdict = sweep_verdict(stored["cpu"])
         return Row(shown, _sweep_text(stored["cpu"]), gpu, verdict, f"`{chapter13_sweep.COMMAND}`")
+    if judge := VERDICTS.get(claim.get("experiment", "")):
+        result = stored[chapter08_table.NAME]
+        ours, verdict = judge(result.values)
+        cpu = f"{ours} ({result.provenance.device}, {result.provenance.seconds / 60:.0f} minutes)"
+        return Row(shown, cpu, NO_GPU, verdict, f"`{chapter08_table.COMMAND}`")
     return Row(shown, "", "", NO_CHAPTER, "")
 
 
@@ -160,8 +168,10 @@ class Ledger(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         # Noted first: a page that fails has to be read again when the cause is gone.
-        code = "import lmcourse.theorems, lmcourse.published, lmcourse.experiments.chapter13_sweep"
+        modules = ("theorems", "published", *(f"experiments.{name}" for name in EXPERIMENTS))
+        code = "import " + ", ".join(f"lmcourse.{name}" for name in modules)
         results_read = [results_folder() / f"{chapter13_sweep.NAME}.{name}.json" for name in ("cpu", "gpu")]
+        results_read += [results_folder() / f"{name}.cpu.json" for name in CHAPTER_8]
         there = [path for path in results_read if path.is_file()]  # others would change the folder
         for path in [CLAIMS, Path(__file__), results_folder(), *there, *import_closure(code).values()]:
             self.env.note_dependency(str(path))
@@ -169,11 +179,13 @@ class Ledger(SphinxDirective):
             stored = {"cpu": results.load(chapter13_sweep.NAME, of_profile="cpu")}
             if results_read[1].is_file():
                 stored["gpu"] = results.load(chapter13_sweep.NAME, of_profile="gpu")
+            stored |= {name: results.load(name, of_profile="cpu") for name in CHAPTER_8}
         except ResultError as error:
             raise self.error(f"ledger: {error}") from None
-        if strict() and stored["cpu"].stale:
-            message = "ledger: result %s is stale: %s"
-            logger.warning(message, chapter13_sweep.NAME, stored["cpu"].stale, location=self.env.docname)
+        for result in stored.values():
+            if strict() and result.stale and not result.provenance.needs_gpu:
+                message = "ledger: result %s is stale: %s"
+                logger.warning(message, result.name, result.stale, location=self.env.docname)
         claims = load_claims()
         checked = outcomes(Path(self.env.app.outdir).parent)
         rows = [row(claim, checked, stored) for claim in claims]

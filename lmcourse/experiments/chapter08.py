@@ -7,6 +7,7 @@ logistic regression whose strength is chosen by cross-validation, intervals that
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,9 +16,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lmcourse.neural import causal
+from lmcourse.neural import causal, features
 from lmcourse.texts import labelled_texts
 
+WAYS = ("alone", "prompted")
 FOLDS = 5
 C_GRID = tuple(10.0**k for k in range(-4, 1))  # inverse strengths of the penalty, on standardised features
 C_GRID_WORDS = (1.0, 10.0, 100.0)
@@ -140,6 +142,20 @@ def pool(task: str, size: int, seed: int) -> Pool:
     return Pool(texts, np.array(found.labels)[rows], found.classes)
 
 
+def read(
+    model: causal.CausalModel, texts: Sequence[str], prompt: str, spent: list[float], **options: Any
+) -> dict[str, features.Features]:
+    """Return features of texts ``"alone"`` and ``"prompted"``, and note what they once cost.
+
+    What the cache saved, the seconds of the pass less those of this call, is appended to `spent`.
+    """
+    start = time.perf_counter()
+    found = features.text_features(model, texts, prompt=prompt, **options)
+    assert found.prompted is not None
+    spent.append(found.provenance.seconds - (time.perf_counter() - start))
+    return dict(zip(WAYS, (found.plain, found.prompted), strict=True))
+
+
 class Split(NamedTuple):
     """Rows of a pool to learn from and to test on."""
 
@@ -158,7 +174,7 @@ def splits(labels: NDArray[np.int64], seed: int, n_splits: int = FOLDS) -> list[
 
 
 def classify(
-    features: Any, labels: NDArray[np.int64], split: Split, *, n_train: int | None = None
+    x: Any, labels: NDArray[np.int64], split: Split, *, n_train: int | None = None
 ) -> NDArray[np.int64]:
     """Predict the labels of the test part by a logistic regression on given features.
 
@@ -167,8 +183,8 @@ def classify(
 
     Parameters
     ----------
-    features : array, (N, k)
-        Of all texts.
+    x : array, (N, k)
+        Features of all texts.
     labels : array, (N,)
         Of all texts; those of the test part are not looked at.
     split : Split
@@ -181,8 +197,8 @@ def classify(
     array, (number of test rows,)
         Predicted labels.
     """
-    x, train = np.asarray(features, float), split.train[:n_train]
-    return np.asarray(regression().fit(x[train], labels[train]).predict(x[split.test]))
+    given, train = np.asarray(x, float), split.train[:n_train]
+    return np.asarray(regression().fit(given[train], labels[train]).predict(given[split.test]))
 
 
 def regression() -> Any:
