@@ -162,11 +162,13 @@ def verify_data(names: _Names = None) -> None:
 
 @data_app.command("clean")
 def clean_data(names: _Names = None) -> None:
-    """Delete fetched data."""
+    """Delete fetched data; with no name, also the converted model and the features computed from it."""
     from lmcourse import data
 
     for name in names or data.names():
         typer.echo(f"{name}: " + ("deleted" if data.clean(name) else "nothing to delete"))
+    for folder in [] if names else data.clean_computed():
+        typer.echo(f"{folder}: deleted")
 
 
 @sweep_app.command("chapter13")

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import IO, NoReturn
 
 from lmcourse.folders import cache_folder
+from lmcourse.lock import only_one
 from lmcourse.pins import PACKAGES, Package, PinnedFile
 
 _BLOCK = 1 << 20
@@ -88,7 +89,7 @@ def fetch(name: str) -> Path:
         return target
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with _only_one(target.parent / f".{name}.lock"):
+        with only_one(target.parent / f".{name}.lock"):
             for leftover in target.parent.glob(f".{name}-*"):  # of a process that was killed
                 shutil.rmtree(leftover, ignore_errors=True)
             if problems(name):
@@ -124,6 +125,14 @@ def clean(name: str) -> bool:
         shutil.rmtree(place)
     (target.parent / f".{name}.lock").unlink(missing_ok=True)
     return bool(found)
+
+
+def clean_computed() -> list[Path]:
+    """Delete what was computed from fetched data and can be again: converted models, features of texts."""
+    found = [place for part in ("models", "features") if (place := cache_folder() / part).is_dir()]
+    for place in found:
+        shutil.rmtree(place)
+    return found
 
 
 def _fetch(name: str, pinned: Package, target: Path) -> None:
@@ -234,30 +243,6 @@ def _inside(archive: IO[bytes], path: str) -> Iterator[IO[bytes]]:
             raise KeyError(f"{inner} is no file")
         stack.enter_context(opened)
         yield stack.enter_context(_inside(opened, rest)) if rest else opened
-
-
-@contextlib.contextmanager
-def _only_one(lock: Path) -> Iterator[None]:
-    """Hold a lock that the operating system drops when the process ends, however it ends."""
-    with lock.open("a+b") as file:
-        if sys.platform == "win32":
-            import msvcrt
-
-            file.seek(0)
-            while True:
-                with contextlib.suppress(OSError):  # gives up after ten seconds
-                    msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
-                    break
-            try:
-                yield
-            finally:
-                file.seek(0)
-                msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield
 
 
 def _explain(error: OSError, name: str, target: Path) -> NoReturn:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from lmcourse import __version__
+from lmcourse import __version__, data
 from lmcourse.folders import cache_folder, project_folder, results_folder
 from lmcourse.machine import gpu_name, memory_gigabytes, processor_name
 from lmcourse.profiles import profile
@@ -20,7 +20,7 @@ OK, ADVICE, PROBLEM = "ok", "advice", "problem"
 _NEEDED_FOR = {
     "the theory": ("numpy", "scipy"),
     "the chapters": ("matplotlib", "ipywidgets", "ipykernel"),
-    "trained models": ("torch", "transformers", "safetensors"),
+    "trained models": ("torch", "transformers", "safetensors", "gguf", "scikit-learn"),
     "convex programs": ("cvxpy", "clarabel", "mpmath"),
     "the book": ("jupyter-book", "sphinx-proof", "sphinx-exercise"),
 }
@@ -65,6 +65,7 @@ def examine() -> list[Finding]:
         _network(),
         _profile(),
         _folder("cache folder", cache_folder, "LMCOURSE_CACHE"),
+        _data(),
         _folder("results folder", results_folder, "LMCOURSE_RESULTS"),
         _project(),
     ]
@@ -133,8 +134,19 @@ def _gpu() -> Finding:
 
 def _network() -> Finding:
     offline = os.environ.get("HF_HUB_OFFLINE", "") not in ("", "0")
-    found = "not used: the course runs without it once installed"
+    found = "not used: the course runs without it once it is installed and its data is fetched"
     return Finding("network", OK, found + (" (HF_HUB_OFFLINE is set)" if offline else ""))
+
+
+def _data() -> Finding:
+    try:
+        missing = [name for name in data.names() if data.problems(name)]
+    except (OSError, RuntimeError):  # the line on the cache folder says why
+        missing = data.names()
+    if missing:
+        advice = "chapter 8 reads it: lmcourse data fetch"
+        return Finding("data", ADVICE, f"not here: {', '.join(missing)}", advice)
+    return Finding("data", OK, ", ".join(data.names()))
 
 
 def profile_or_none() -> str | None:

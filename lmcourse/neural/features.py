@@ -27,7 +27,7 @@ from torch import Tensor
 from lmcourse.closure import closure_hash
 from lmcourse.folders import cache_folder, write_atomically
 from lmcourse.machine import gpu_name, processor_name, versions
-from lmcourse.neural.causal import CausalModel, word_ids
+from lmcourse.neural.causal_model import CausalModel, word_ids
 from lmcourse.profiles import profile
 from lmcourse.progress import bar
 from lmcourse.provenance import Provenance
@@ -196,7 +196,7 @@ def word_logits(model: CausalModel, features: Features, words: Sequence[str]) ->
     Raises
     ------
     ValueError
-        If a word is not one token; see `lmcourse.neural.causal.word_ids`.
+        If a word is not one token; see `lmcourse.neural.causal_model.word_ids`.
     """
     rows = model.embeddings[torch.from_numpy(word_ids(model, words))].float().cpu().numpy()
     return np.asarray(features.hidden @ rows.T)

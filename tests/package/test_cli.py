@@ -25,7 +25,17 @@ def test_doctor_is_content_here(monkeypatch):
     result = run("doctor")
     assert result.exit_code == 0, result.output
     assert "This machine can run the course." in result.output
-    for topic in ("Python", "packages", "cores", "memory", "GPU", "network", "profile", "cache folder"):
+    for topic in (
+        "Python",
+        "packages",
+        "cores",
+        "memory",
+        "GPU",
+        "network",
+        "profile",
+        "cache folder",
+        "data",
+    ):
         assert topic in result.output
 
 
@@ -61,6 +71,9 @@ def test_doctor_looks_at_the_cache_folder(monkeypatch, tmp_path):
     [finding] = [f for f in doctor.examine() if f.topic == "cache folder"]
     assert str(tmp_path / "not" / "yet") in finding.found
     assert finding.status != doctor.PROBLEM
+    [data] = [f for f in doctor.examine() if f.topic == "data"]
+    assert data.found == "not here: smollm2, reviews, questions"
+    assert "lmcourse data fetch" in data.advice
 
 
 def test_results_are_listed_and_refreshed(monkeypatch, tmp_path):
