@@ -80,7 +80,7 @@ def row(claim: dict[str, Any], checked: dict[str, dict[str, Any]], stored: dict[
         result = stored[chapter08_table.NAME]
         ours, verdict = judge(result.values)
         cpu = f"{ours} ({result.provenance.device}, {result.provenance.seconds / 60:.0f} minutes)"
-        return Row(shown, cpu, NO_GPU, verdict, f"`{chapter08_table.COMMAND}`")
+        return Row("no number in hand", cpu, NO_GPU, verdict, f"`{chapter08_table.COMMAND}`")
     return Row(shown, "", "", NO_CHAPTER, "")
 
 

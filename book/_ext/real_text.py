@@ -28,7 +28,7 @@ def completion(values: dict[str, Any]) -> tuple[str, str]:
     `f(s)` has over the largest class.
     """
     texts, held = [], []
-    for task in values["accuracy"]:
+    for task in chapter08.TASKS:
         ours, full, random = (_scores(values, task, n) for n in ("task_logits", "hidden", "random_logits"))
         floor = _scores(values, task, "majority", "alone").mean()
         gain = chapter08.interval(ours - random)

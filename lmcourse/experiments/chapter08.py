@@ -21,7 +21,7 @@ from lmcourse.texts import labelled_texts
 
 WAYS = ("alone", "prompted")
 FOLDS = 5
-C_GRID = tuple(10.0**k for k in range(-4, 1))  # inverse strengths of the penalty, on standardised features
+C_GRID = tuple(10.0**k for k in range(-4, 0))  # inverse strengths of the penalty, on standardised features
 C_GRID_WORDS = (1.0, 10.0, 100.0)
 
 _PRAISE = " good great excellent wonderful perfect amazing best"

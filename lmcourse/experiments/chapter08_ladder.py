@@ -15,7 +15,7 @@ from lmcourse.neural import causal, features
 NAME = "chapter08-ladder"
 COMMAND = f"lmcourse results refresh {NAME}"
 SEED = 8
-INPUTS = {"noises": [0.0, 0.05, 0.1, 0.2, 0.3], "n_seeds": 3, "size": 400, "n_for_loss": 40}
+INPUTS = {"noises": [0.0, 0.05, 0.1, 0.2, 0.3], "n_seeds": 3, "size": 300, "n_for_loss": 40}
 
 
 def ladder(*, seed: int, noises: Sequence[float], n_seeds: int, size: int, n_for_loss: int) -> dict[str, Any]:
