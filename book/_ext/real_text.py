@@ -50,11 +50,12 @@ def quadratic(values: dict[str, Any]) -> tuple[str, str]:
     found = {name: np.array(v)[SHOWN] for name, v in values["log_partition"].items()}
     fits = [chapter08.interval(found[name]) for name in ("quadratic", "mean_from_hidden")]
     held = [fit.mean >= 0.9 for fit in fits] + [(found["own"] - found["moved"]).mean() <= 0.01]
-    shares = " and ".join(f"{fit.mean:.2f} ± {fit.error:.2f}" for fit in fits)
+    shares = ", ".join(f"{fit.mean:.2f} ± {fit.error:.2f}" for fit in fits)
+    linear = found["linear"].mean()
     text = (
-        rf"$R^2$ of $\log Z$ by a quadratic, of $\Phi p_f$ by an affine map of $f$: {shares}; accuracy of a "
-        rf"head on $\Phi p_f$ {100 * found['own'].mean():.1f}, carried over to $f$ "
-        f"{100 * found['moved'].mean():.1f}"
+        rf"$R^2$ of $\log Z$ by a quadratic, of $\Phi p_f$ by an affine map of $f$: {shares} (a linear function "
+        rf"alone, which is of no use, has {linear:.2f} for $\log Z$); accuracy of a head on $\Phi p_f$ "
+        f"{100 * found['own'].mean():.1f}, carried over to $f$ {100 * found['moved'].mean():.1f}"
     )
     return text, _count(held, "tests")
 

@@ -241,7 +241,7 @@ def by_pair(model: causal.CausalModel, found: features.Features, drawn: Pool) ->
 
 def head(x: Array, labels: NDArray[np.int64]) -> tuple[NDArray[np.float64], float]:
     """Return weights and constant of a logistic regression, for features as they are (not standardised)."""
-    scaler, fitted = (step for _, step in chapter08.regression().fit(x.astype(float), labels).steps)
+    scaler, fitted = (step for _, step in chapter08.regression(x.shape[1]).fit(x.astype(float), labels).steps)
     weight = np.ravel(fitted.coef_) / scaler.scale_
     return weight, float(np.ravel(fitted.intercept_)[0] - weight @ scaler.mean_)
 

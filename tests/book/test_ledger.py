@@ -101,7 +101,7 @@ def real_text_values(**changes):
         task, _, feature = key.partition("_")
         if task in accuracy:
             accuracy[task][feature]["prompted"] = [value / 100 + 2 * h for h in hair]
-    fits = {"quadratic": 0.95, "mean_from_hidden": 0.95, "own": 0.85, "moved": 0.845}
+    fits = {"linear": 0.9, "quadratic": 0.95, "mean_from_hidden": 0.95, "own": 0.85, "moved": 0.845}
     fits |= {key: value for key, value in changes.items() if key in fits}
     return {"accuracy": accuracy, "log_partition": {n: [v + h for h in hair] for n, v in fits.items()}}
 

@@ -113,7 +113,7 @@ def test_a_head_is_the_same_for_features_as_they_are():
     x = rng.standard_normal((300, 4)) * [1, 10, 0.1, 1] + 5
     labels = (x[:, 1] - 5 + rng.standard_normal(300) > 0).astype(int)
     weight, bias = chapter08_table.head(x, labels)
-    model = chapter08.regression().fit(x, labels)
+    model = chapter08.regression(4).fit(x, labels)
     np.testing.assert_array_equal((x @ weight + bias > 0).astype(int), model.predict(x))
 
 
