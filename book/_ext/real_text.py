@@ -61,8 +61,8 @@ def quadratic(values: dict[str, Any]) -> tuple[str, str]:
     linear = found["linear"].mean()
     text = (
         rf"$R^2$ of $\log Z$ by a quadratic, of $\Phi p_f$ by an affine map of $f$: {shares} (a linear "
-        rf"function alone, which is of no use, has {linear:.2f} for $\log Z$); accuracy of a head on $\Phi p_f$ "
-        f"{100 * found['own'].mean():.1f}, carried over to $f$ {100 * found['moved'].mean():.1f}"
+        rf"function alone, which is of no use, has {linear:.2f} for $\log Z$); accuracy of a head on "
+        rf"$\Phi p_f$ {100 * found['own'].mean():.1f}, carried over to $f$ {100 * found['moved'].mean():.1f}"
     )
     return text, _count(held, "tests")
 

@@ -87,8 +87,8 @@ BACKWARDS = {f"{t}_{f}": 10 + k for t in chapter08.TASKS for k, f in enumerate(r
 
 
 RANDOM_3_ENOUGH_4, RANDOM_4_ENOUGH_3 = (
-    f"partly: task words beat random words on {better} of 4 tasks, and keep nine tenths of the gain of $f(s)$ "
-    f"on {enough}"
+    f"partly: task words beat random words on {better} of 4 tasks, and keep nine tenths of the gain of "
+    f"$f(s)$ on {enough}"
     for better, enough in ((3, 4), (4, 3))
 )
 
