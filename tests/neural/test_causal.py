@@ -34,6 +34,20 @@ def test_a_folder(tiny, folder):
     assert causal.load_tokenizer(folder).encode("The film") == tiny.tokens("The film")
 
 
+def test_gpt2(tiny, tmp_path):
+    """The class of the paper's model, which reaches its hidden states by another path."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    config = GPT2Config(vocab_size=len(tiny.tokenizer), n_embd=8, n_layer=2, n_head=2, n_positions=64)
+    GPT2LMHeadModel(config).save_pretrained(tmp_path)
+    tiny.tokenizer.save_pretrained(tmp_path)
+    model = causal.load_model(tmp_path, dtype="float32")
+    tokens = torch.tensor([model.tokens("The film was not very good")])
+    assert (model.width, model.vocabulary_size) == (8, len(tiny.tokenizer))
+    with torch.no_grad():
+        torch.testing.assert_close(model.hidden(tokens) @ model.embeddings.T, model.network(tokens).logits)
+
+
 def test_the_fingerprint_knows_the_weights(tiny, folder):
     before = causal.load_model(folder).fingerprint
     causal.random_tiny_model(1, tiny.tokenizer).network.save_pretrained(folder)
