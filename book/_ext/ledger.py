@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from docutils import nodes
 from docutils.statemachine import StringList
+from real_text import VERDICTS
 from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
@@ -21,7 +22,7 @@ from theorem_table import outcomes
 
 from lmcourse import results
 from lmcourse.closure import import_closure
-from lmcourse.experiments import chapter13, chapter13_sweep
+from lmcourse.experiments import chapter08_ladder, chapter08_table, chapter13, chapter13_sweep
 from lmcourse.experiments.sweep import Record
 from lmcourse.folders import results_folder
 from lmcourse.machine import processor_name
@@ -37,6 +38,8 @@ NO_GPU = "not run on a GPU yet"
 NO_CHAPTER = "not attempted: its chapter is not written"
 GPU_COMMAND = "make gpu"
 NETWORK = {"cpu": "gru", "gpu": "bert"}  # on which the verdict stands, by profile
+EXPERIMENTS = ("chapter08_table", "chapter08_ladder", "chapter13_sweep")
+CHAPTER_8 = (chapter08_table.NAME, chapter08_ladder.NAME)
 
 
 class Row(NamedTuple):
@@ -65,7 +68,7 @@ def row(claim: dict[str, Any], checked: dict[str, dict[str, Any]], stored: dict[
     checked
         Outcomes of the theorems, by name.
     stored
-        The sweep of chapter 13 by profile, ``cpu`` and perhaps ``gpu``.
+        The sweep of chapter 13 by profile, ``cpu`` and perhaps ``gpu``; the table of chapter 8 by its name.
     """
     published = {"prompt-and-head": PROMPT_AND_HEAD, "memory-and-vanilla": MEMORY_AND_VANILLA}
     curves = published.get(claim.get("experiment", ""))
@@ -73,13 +76,19 @@ def row(claim: dict[str, Any], checked: dict[str, dict[str, Any]], stored: dict[
     if "theorems" in claim:
         return _theorem_row([(name, checked[name]) for name in claim["theorems"]])
     if claim.get("experiment") == "prompt-and-head":
-        texts = {name: _sweep_text(result) for name, result in stored.items()}
-        verdicts = {name: sweep_verdict(result, NETWORK[name]) for name, result in stored.items()}
+        sweeps = {name: stored[name] for name in NETWORK if name in stored}
+        texts = {name: _sweep_text(result) for name, result in sweeps.items()}
+        verdicts = {name: sweep_verdict(result, NETWORK[name]) for name, result in sweeps.items()}
         verdict = verdicts["cpu"]
         if "gpu" in verdicts:
             verdict = f"on a CPU: {verdict}. On a GPU: {verdicts['gpu']}"
         command = f"`{chapter13_sweep.COMMAND}`; on a GPU `{GPU_COMMAND}`"
         return Row(shown, texts["cpu"], texts.get("gpu", NO_GPU), verdict, command)
+    if judge := VERDICTS.get(claim.get("experiment", "")):
+        result = stored[chapter08_table.NAME]
+        ours, verdict = judge(result.values)
+        cpu = f"{ours} ({result.provenance.device}, {result.provenance.seconds / 60:.0f} minutes)"
+        return Row("no number in hand", cpu, NO_GPU, verdict, f"`{chapter08_table.COMMAND}`")
     return Row(shown, "", "", NO_CHAPTER, "")
 
 
@@ -189,8 +198,10 @@ class Ledger(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         # Noted first: a page that fails has to be read again when the cause is gone.
-        code = "import lmcourse.theorems, lmcourse.published, lmcourse.experiments.chapter13_sweep"
+        modules = ("theorems", "published", *(f"experiments.{name}" for name in EXPERIMENTS))
+        code = "import " + ", ".join(f"lmcourse.{name}" for name in modules)
         results_read = [results_folder() / f"{chapter13_sweep.NAME}.{name}.json" for name in ("cpu", "gpu")]
+        results_read += [results_folder() / f"{name}.cpu.json" for name in CHAPTER_8]
         there = [path for path in results_read if path.is_file()]  # others would change the folder
         for path in [CLAIMS, Path(__file__), results_folder(), *there, *import_closure(code).values()]:
             self.env.note_dependency(str(path))
@@ -198,11 +209,13 @@ class Ledger(SphinxDirective):
             stored = {"cpu": results.load(chapter13_sweep.NAME, of_profile="cpu")}
             if results_read[1].is_file():
                 stored["gpu"] = results.load(chapter13_sweep.NAME, of_profile="gpu")
+            stored |= {name: results.load(name, of_profile="cpu") for name in CHAPTER_8}
         except ResultError as error:
             raise self.error(f"ledger: {error}") from None
-        if strict() and stored["cpu"].stale:
-            message = "ledger: result %s is stale: %s"
-            logger.warning(message, chapter13_sweep.NAME, stored["cpu"].stale, location=self.env.docname)
+        for result in stored.values():
+            if strict() and result.stale and not result.provenance.needs_gpu:
+                message = "ledger: result %s is stale: %s"
+                logger.warning(message, result.name, result.stale, location=self.env.docname)
         claims = load_claims()
         checked = outcomes(Path(self.env.app.outdir).parent)
         rows = [row(claim, checked, stored) for claim in claims]

@@ -12,12 +12,14 @@ from tiny import ROOT, TinyCourse
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 
 import ledger
+import real_text
 
-from lmcourse.experiments import chapter13_sweep
+from lmcourse.experiments import chapter08, chapter08_ladder, chapter08_table, chapter13_sweep
 from lmcourse.provenance import Provenance, Result
 from lmcourse.published import PROMPT_AND_HEAD
 
 STORED = ROOT / "results" / f"{chapter13_sweep.NAME}.cpu.json"
+REAL_TEXT = [ROOT / "results" / f"{module.NAME}.cpu.json" for module in (chapter08_table, chapter08_ladder)]
 CHECKED = {"gibbs": {"passed": True, "instances": 7, "worst_ratio": 0.5}}
 
 
@@ -101,6 +103,75 @@ def test_rows_of_theorems_and_of_what_is_not_attempted():
     assert ledger.row({"id": "S1"}, {}, {}).verdict == ledger.NO_CHAPTER
 
 
+FITS = ("quadratic", "mean_from_hidden", "moved")
+BACKWARDS = {f"{t}_{f}": 10 + k for t in chapter08.TASKS for k, f in enumerate(real_text.SYMBOL)}
+
+
+RANDOM_3_ENOUGH_4, RANDOM_4_ENOUGH_3 = (
+    f"partly: task words beat random words on {better} of 4 tasks, and keep nine tenths of the gain of "
+    f"$f(s)$ on {enough}"
+    for better, enough in ((3, 4), (4, 3))
+)
+
+
+def real_text_values(**changes):
+    """Values of the table of chapter 8 in which every claim holds, but for the changes: task_feature_way."""
+    level = {"hidden": 85, "mean_embedding": 84, "task_logits": 83, "class_logits": 80, "random_logits": 75}
+    hair = [0.001 * k for k in (-1, 0, 1, -1, 1, 9, 9, 9, 9, 9)]  # the last five are not to be looked at
+    accuracy = {
+        task: {
+            name: {"alone": [(v - 5) / 100 + h for h in hair], "prompted": [v / 100 + 2 * h for h in hair]}
+            for name, v in (level | {"majority": 50}).items()
+        }
+        for task in chapter08.TASKS
+    }
+    for key, value in changes.items():
+        task, _, feature = key.partition("_")
+        if task in accuracy:
+            accuracy[task][feature]["prompted"] = [value / 100 + 2 * h for h in hair]
+    fits = {"linear": 0.9, "quadratic": 0.95, "mean_from_hidden": 0.95, "own": 0.85, "moved": 0.845}
+    fits |= {key: value for key, value in changes.items() if key in fits}
+    return {"accuracy": accuracy, "log_partition": {n: [v + h for h in hair] for n, v in fits.items()}}
+
+
+@pytest.mark.parametrize(
+    ("judge", "changes", "verdict"),
+    [
+        (real_text.completion, {}, "reproduced: on 8 of 8 tests"),
+        (real_text.completion, {"movie_random_logits": 83}, RANDOM_3_ENOUGH_4),
+        (real_text.completion, {"questions_task_logits": 79}, RANDOM_4_ENOUGH_3),
+        (real_text.completion, {f"{t}_task_logits": 60 for t in chapter08.TASKS}, "not reproduced"),
+        (real_text.quadratic, {}, "reproduced: on 3 of 3 tests"),
+        (real_text.quadratic, {"quadratic": 0.85}, "partly: on 2 of 3 tests"),
+        (real_text.quadratic, {"mean_from_hidden": 0.85, "moved": 0.8}, "partly: on 1 of 3 tests"),
+        (
+            real_text.quadratic,
+            dict.fromkeys(("quadratic", "mean_from_hidden", "moved"), 0.1),
+            "not reproduced",
+        ),
+        (real_text.orders, {}, "partly: 21 of 21 orders"),
+        (real_text.orders, {"movie_task_logits": 84.5}, "partly: 20 of 21 orders"),
+        (
+            real_text.orders,
+            {f"{t}_{f}": 10 for t in chapter08.TASKS for f in real_text.SYMBOL},
+            "not reproduced",
+        ),
+    ],
+)
+def test_verdicts_on_real_text(judge, changes, verdict):
+    assert judge(real_text_values(**changes))[1].startswith(verdict)
+
+
+def test_a_row_on_real_text_says_device_and_command():
+    p = Provenance("f", {}, 0, "cpu", False, "a processor", 360.0, "", {}, "")
+    stored = {chapter08_table.NAME: Result(chapter08_table.NAME, real_text_values(), {}, p)}
+    row = ledger.row({"id": "S1", "experiment": "completion"}, {}, stored)
+    assert row.published == "no number in hand"
+    assert row.cpu.startswith("task words: movie 83.0, +8.0 ± 0.0 against random words, 95 % of the gain")
+    assert row.cpu.endswith("(a processor, 6 minutes)")
+    assert (row.gpu, row.command) == (ledger.NO_GPU, "`lmcourse results refresh chapter08-table`")
+
+
 @pytest.fixture(scope="module")
 def course(tmp_path_factory):
     course = TinyCourse(tmp_path_factory.mktemp("ledger"))
@@ -111,7 +182,8 @@ def course(tmp_path_factory):
     for name in ("claims.toml", "ledger.md", "theorems.md", "bibliography.md"):
         shutil.copy(ROOT / "book" / name, course.folder / "book")
     (course.folder / "results").mkdir()
-    shutil.copy(STORED, course.folder / "results")
+    for path in (STORED, *REAL_TEXT):
+        shutil.copy(path, course.folder / "results")
     result = course.build()
     assert result.returncode == 0, result.stdout + result.stderr
     return course
@@ -125,7 +197,7 @@ def test_the_page_has_every_claim_with_a_verdict(course):
     claims = ledger.load_claims()
     assert [text[0].split()[0] for text in texts] == [claim["id"] for claim in claims]
     for claim, text in zip(claims, texts, strict=True):
-        attempted = "theorems" in claim or claim.get("experiment") == "prompt-and-head"
+        attempted = "theorems" in claim or claim.get("experiment") not in (None, "memory-and-vanilla")
         assert (text[4] == ledger.NO_CHAPTER) is not attempted
         assert bool(text[5]) is attempted
     [heads] = [row for row, claim in zip(rows, claims, strict=True) if claim["id"] == "W1"]
