@@ -11,6 +11,7 @@ import contextlib
 import errno
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -77,7 +78,7 @@ def fetch(name: str) -> Path:
     """Fetch data unless it is there already, and return its folder.
 
     Safe to interrupt, and to call from several processes at once: whoever comes first fetches, the others
-    wait. Files that are missing or have the wrong size are fetched again; `problems` looks closer.
+    wait. If `problems` sees anything wrong with what is there, it is fetched again.
 
     Raises
     ------
@@ -118,13 +119,30 @@ def path(name: str, file: str) -> Path:
 
 
 def clean(name: str) -> bool:
-    """Delete fetched data; return whether there was any."""
+    """Delete fetched data; return whether there was any. Waits while another process is fetching it.
+
+    Raises
+    ------
+    DataError
+        If it cannot be deleted.
+    """
     target = folder(name)
-    found = [place for place in (target, *target.parent.glob(f".{name}-*")) if place.exists()]
-    for place in found:
-        shutil.rmtree(place)
-    (target.parent / f".{name}.lock").unlink(missing_ok=True)
-    return bool(found)
+
+    def found() -> list[Path]:
+        return [place for place in (target, *target.parent.glob(f".{name}-*")) if os.path.lexists(place)]
+
+    if not found():
+        return False
+    try:
+        with only_one(target.parent / f".{name}.lock"):  # the lock stays: somebody may be waiting for it
+            for place in found():
+                if place.is_dir() and not place.is_symlink():
+                    shutil.rmtree(place)
+                else:
+                    place.unlink()
+    except OSError as error:
+        raise DataError(f"cannot delete {target}: {error}. Is it yours to delete?") from None
+    return True
 
 
 def clean_computed() -> list[Path]:
@@ -206,6 +224,12 @@ def _reason(output: str) -> str:
         )
     if os.strerror(errno.ENOSPC) in output:
         return f"the disk is full. {_ROOM}"
+    if wanted := re.search(r"satisfies the requirement (setuptools|wheel)\b", output):
+        return (
+            f"pip needs {wanted[1]} to look into a source distribution, and finds none. Let it reach an "
+            "index, or put setuptools and wheel into the folder that PIP_FIND_LINKS names: "
+            "pip download setuptools wheel"
+        )
     if "Retrying" in output or "from versions: none" in output:
         return (
             "pip reaches no index that has it. Is there a network? Without one, download it elsewhere with "

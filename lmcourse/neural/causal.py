@@ -6,6 +6,7 @@ A GGUF file is turned once into what `transformers` reads fast, in the cache fol
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import io
 import os
@@ -19,6 +20,7 @@ import torch
 
 from lmcourse import data
 from lmcourse.folders import cache_folder
+from lmcourse.lock import only_one
 from lmcourse.neural.causal_model import (
     CausalModel,
     hash_weights,
@@ -43,6 +45,7 @@ __all__ = [
 
 PINNED = {"smollm2": "SmolLM2-135M-Instruct.Q4_1.gguf"}
 DTYPES = {"bfloat16": torch.bfloat16, "float32": torch.float32}
+_HERE_ONLY: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 _HUB_FILES = ("*.json", "*.safetensors", "*.txt", "*.model")
 
 
@@ -90,11 +93,32 @@ def load_model(
     found = _find(source, online)
     gguf = found.is_file()
     folder = _converted(found, "weights", _convert_weights) if gguf else found
+    if not any(folder.glob("*.safetensors")):
+        raise ModelError(
+            f"{folder} has no .safetensors file; weights in other formats are not read, as they may run code"
+        )
     with _readable(folder):
-        network = AutoModelForCausalLM.from_pretrained(folder, dtype=DTYPES[dtype], local_files_only=True)
+        network, loaded = AutoModelForCausalLM.from_pretrained(
+            folder,
+            dtype=DTYPES[dtype],
+            use_safetensors=True,
+            ignore_mismatched_sizes=True,
+            output_loading_info=True,
+            **_HERE_ONLY,
+        )
+    if lost := sorted({*loaded["missing_keys"], *(name for name, *_ in loaded["mismatched_keys"])}):
+        raise ModelError(
+            f"{folder} lacks weights of that shape ({lost[0]}; {len(lost)} in all), which would be random: "
+            "is it the whole of a causal language model?"
+        )
     network.eval().requires_grad_(False).to(device)
     tokenizer = _tokenizer(found)
     model = CausalModel(str(source), network, tokenizer, _hash([found] if gguf else _files(found)))
+    if len(tokenizer) > model.vocabulary_size:
+        raise ModelError(
+            f"the tokenizer of {folder} has {len(tokenizer)} tokens and the model {model.vocabulary_size}: "
+            "they do not belong together"
+        )
     _check_head(model)
     return model
 
@@ -168,7 +192,7 @@ def _tokenizer(found: Path) -> Any:
 
     folder = _converted(found, "tokenizer", _convert_tokenizer) if found.is_file() else found
     with _readable(folder):
-        return AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        return AutoTokenizer.from_pretrained(folder, **_HERE_ONLY)
 
 
 def _convert_weights(gguf: Path, folder: Path) -> None:
@@ -178,7 +202,7 @@ def _convert_weights(gguf: Path, folder: Path) -> None:
     if hasattr(transformers, "GgufConfig"):  # newer versions keep the weights packed unless told otherwise
         options["quantization_config"] = transformers.GgufConfig(dequantize=True)
     network = transformers.AutoModelForCausalLM.from_pretrained(
-        gguf.parent, gguf_file=gguf.name, dtype=torch.float32, **options
+        gguf.parent, gguf_file=gguf.name, dtype=torch.float32, **_HERE_ONLY, **options
     )
     network.save_pretrained(folder)
 
@@ -186,16 +210,42 @@ def _convert_weights(gguf: Path, folder: Path) -> None:
 def _convert_tokenizer(gguf: Path, folder: Path) -> None:
     from transformers import AutoTokenizer
 
-    AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name, **_HERE_ONLY).save_pretrained(folder)
 
 
 def _converted(gguf: Path, part: str, convert: Callable[[Path, Path], None]) -> Path:
-    """Return the folder with a converted part of a GGUF file, converting it if it is not there yet."""
+    """Return the folder with a converted part of a GGUF file, converting it if it is not there yet.
+
+    One process converts, others that want the same wait for it.
+    """
     target = cache_folder() / "models" / _hash([gguf])[:16] / part
     if target.is_dir():
         return target
-    target.parent.mkdir(parents=True, exist_ok=True)
-    staging = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{part}-"))
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with only_one(target.parent.parent / f".{target.parent.name}.lock"):
+            for leftover in target.parent.glob(f".{part}-*"):  # of a process that was killed
+                shutil.rmtree(leftover, ignore_errors=True)
+            if not target.is_dir():
+                _convert(gguf, target, convert)
+    except (OSError, ModelError) as error:
+        if os.strerror(errno.ENOSPC) in str(error):
+            raise ModelError(
+                f"cannot keep what {gguf.name} is converted to: the disk of {target.parent} is full. "
+                "Make room, or set LMCOURSE_CACHE to a folder on a larger disk"
+            ) from None
+        if isinstance(error, ModelError):
+            raise
+        raise ModelError(
+            f"cannot keep what {gguf.name} is converted to: {error}. Set LMCOURSE_CACHE to a folder that can "
+            "be written"
+        ) from None
+    return target
+
+
+def _convert(gguf: Path, target: Path, convert: Callable[[Path, Path], None]) -> None:
+    """Convert in a folder beside the target, and rename that."""
+    staging = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}-"))
     try:
         with (
             _readable(gguf),
@@ -203,14 +253,9 @@ def _converted(gguf: Path, part: str, convert: Callable[[Path, Path], None]) -> 
         ):  # for a bar that cannot be turned off
             convert(gguf, staging)
         staging.chmod(0o755)
-        try:
-            os.replace(staging, target)
-        except OSError:
-            if not target.is_dir():  # another process was faster if it is
-                raise
+        os.replace(staging, target)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
-    return target
 
 
 class _readable:
@@ -237,7 +282,7 @@ class _readable:
             advice = (
                 f"delete {self.path} and load it again"
                 if cache_folder() in self.path.parents
-                else "look at it"
+                else "is it the whole of a causal language model, as transformers saves one?"
             )
             raise ModelError(f"cannot read {self.path}: {why}; {advice}") from error
 
@@ -257,7 +302,7 @@ def _check_head(model: CausalModel) -> None:
 
 def _files(folder: Path) -> list[Path]:
     """Return the files that make a model, sorted."""
-    kinds = (".safetensors", ".bin", ".json", ".model", ".txt")
+    kinds = (".safetensors", ".json", ".model", ".txt")
     return sorted(path for path in folder.iterdir() if path.suffix in kinds)
 
 

@@ -58,6 +58,12 @@ class CausalModel:
 
     def tokens(self, text: str) -> list[int]:
         """Cut a text into tokens; nothing is added before or after."""
+        if not isinstance(text, str):
+            raise ValueError(f"{text!r} is no text; give a str")
+        try:
+            text.encode()
+        except UnicodeEncodeError:  # half of a pair of surrogates, from a file that was read wrongly
+            raise ValueError(f"{text!r} is no valid Unicode text; was its file read as UTF-8?") from None
         return list(self.tokenizer.encode(text, add_special_tokens=False))
 
     @torch.no_grad()
@@ -158,6 +164,8 @@ def next_words(model: CausalModel, text: str, n: int = 10) -> list[tuple[str, fl
     tokens = model.tokens(text)
     if not tokens:
         raise ValueError("text is empty; a model needs something to continue")
+    if not 1 <= n <= model.vocabulary_size:
+        raise ValueError(f"n is {n}; it must be from 1 to {model.vocabulary_size}, the number of tokens")
     last = model.hidden(torch.tensor([tokens], device=model.embeddings.device))[0, -1]
     probabilities = (model.embeddings @ last).float().softmax(0)
     values, ids = probabilities.topk(n)

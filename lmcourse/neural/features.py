@@ -11,6 +11,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
+import operator
 import time
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -125,30 +126,21 @@ def text_features(
     Raises
     ------
     ValueError
-        If there is no text, or if a text or the prompt has no tokens.
+        If there is no text, or if a text or the prompt has no tokens or is no str.
 
     Notes
     -----
     They are computed again when the model's weights, the texts, the prompt, the other arguments, the code or
     the version of torch or transformers differ. Words are no part of it: see `word_logits`.
     """
-    k = model.width if n_projection is None else n_projection
-    if k < 1 or max_tokens < 1:
-        raise ValueError(f"n_projection and max_tokens must be at least 1, got {k} and {max_tokens}")
-    asked = {
-        "model": model.name,
-        "fingerprint": model.fingerprint,
-        "dtype": str(model.dtype).removeprefix("torch."),
-        "texts": len(texts),
-        "texts_sha256": _sha256(list(texts)),
-        "prompt": prompt,
-        "n_projection": k,
-        "max_tokens": max_tokens,
-    }
-    code = closure_hash(f"import {__name__}")
-    found = {name: v for name, v in versions().items() if name in ("torch", "transformers")}
-    key = _sha256([asked, seed, code, found])[:20]
-    home = (cache_folder() / "features" if folder is None else folder) / key
+    texts = _as_list(texts)
+    k = operator.index(model.width if n_projection is None else n_projection)
+    seed, max_tokens = operator.index(seed), operator.index(max_tokens)
+    if k < 1 or max_tokens < 1 or seed < 0:
+        raise ValueError(
+            f"n_projection and max_tokens must be at least 1 and seed at least 0, got {k}, {max_tokens} "
+            f"and {seed}"
+        )
     sequences = [model.tokens(text)[:max_tokens] for text in texts]
     for i, sequence in enumerate(sequences):
         if not sequence:
@@ -158,18 +150,32 @@ def text_features(
         raise ValueError("there are no texts")
     if prompt is not None and not after:
         raise ValueError("prompt is empty; give None for no prompt")
+    asked = {
+        "model": model.name,
+        "fingerprint": model.fingerprint,
+        "dtype": str(model.dtype).removeprefix("torch."),
+        "texts": len(texts),
+        "texts_sha256": _sha256(texts),
+        "prompt": prompt,
+        "n_projection": k,
+        "max_tokens": max_tokens,
+    }
+    code = closure_hash(f"import {__name__}")
+    found = {name: v for name, v in versions().items() if name in ("torch", "transformers")}
+    key = _sha256([asked, seed, code, found])[:20]
+    home = (cache_folder() / "features" if folder is None else folder) / key
     # Sorted by length, so that what is read together is of like length.
     order = sorted(range(len(texts)), key=lambda i: len(sequences[i]))
     blocks, seconds = [], 0.0
     with bar(len(order), unit="text") as progress:
         for start in range(0, len(order), BLOCK):
             rows, path = order[start : start + BLOCK], home / f"{start}.npz"
-            block = _read_block(path)
+            block = _read_block(path, len(rows), model.width, k, prompted=bool(after))
             if block is None:
                 begin = time.perf_counter()
                 block = _block(model, [sequences[i] for i in rows], after, k, seed)
                 block["seconds"] = np.array(time.perf_counter() - begin)
-                write_atomically(path, partial(np.savez, **block))
+                _write_block(path, block)
             seconds += float(block["seconds"])
             blocks.append(block)
             progress.update(len(rows))
@@ -209,7 +215,7 @@ def word_probabilities(model: CausalModel, features: Features, words: Sequence[s
 
 def cross_entropy(model: CausalModel, texts: Sequence[str], *, max_tokens: int = 512) -> float:
     """Mean negative log probability, in nats, of each token after the first given those before it."""
-    sequences = [s for s in (model.tokens(text)[:max_tokens] for text in texts) if len(s) > 1]
+    sequences = [s for s in (model.tokens(text)[:max_tokens] for text in _as_list(texts)) if len(s) > 1]
     if not sequences:
         raise ValueError("no text has a second token to predict")
     sequences.sort(key=len)
@@ -222,6 +228,13 @@ def cross_entropy(model: CausalModel, texts: Sequence[str], *, max_tokens: int =
         total += float((log_partition - (rows * model.embeddings[targets].float()).sum(1)).double().sum())
         count += len(rows)
     return total / count
+
+
+def _as_list(texts: Sequence[str]) -> list[str]:
+    """Refuse one text in place of several: its characters would be read as texts."""
+    if isinstance(texts, str):
+        raise ValueError(f"texts is the text {texts[:40]!r}; give a list of texts")
+    return list(texts)
 
 
 def _block(model: CausalModel, sequences: list[list[int]], after: list[int], k: int, seed: int) -> Block:
@@ -290,16 +303,29 @@ def _gaussian(seed: int, start: int, rows: int, k: int) -> Array:
     return rng.standard_normal((rows, k), dtype=np.float32) / np.float32(np.sqrt(k))
 
 
-def _read_block(path: Path) -> Block | None:
-    """Return a block from the cache, or None if it is not there or damaged."""
+def _write_block(path: Path, block: Block) -> None:
+    try:
+        write_atomically(path, partial(np.savez, **block))
+    except OSError as error:
+        raise OSError(
+            f"cannot keep features in {path.parent} ({error}): make room there, or set LMCOURSE_CACHE to "
+            "another folder; what was kept before is not lost"
+        ) from None
+
+
+def _read_block(path: Path, n: int, d: int, k: int, *, prompted: bool) -> Block | None:
+    """Return a block from the cache, or None if it is not there or not whole: it is then written again."""
     try:
         with np.load(path, allow_pickle=False) as archive:
-            return dict(archive)
-    except FileNotFoundError:
+            block = dict(archive)
+    except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile):
         return None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile):
-        path.unlink(missing_ok=True)
-        return None
+    shapes = dict(zip(Features._fields, ((n, d), (n, d), (n, k), (n,)), strict=True))
+    wanted = {
+        f"{place}/{name}": shapes[name] for place in ("plain", "prompted")[: 1 + prompted] for name in shapes
+    }
+    right = {name: array.shape for name, array in block.items()} == wanted | {"seconds": ()}
+    return block if right and all(block[name].dtype == np.float32 for name in wanted) else None
 
 
 def _gather(blocks: list[Block], place: str, back: NDArray[np.int64]) -> Features:

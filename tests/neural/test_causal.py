@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 
 import numpy as np
 import pytest
@@ -67,6 +68,112 @@ def test_a_damaged_folder(folder):
     with pytest.raises(causal.ModelError, match="cannot read") as caught:
         causal.load_model(folder)
     assert "\n" not in str(caught.value)
+
+
+def weights(folder):
+    from safetensors.torch import load_file
+
+    return load_file(folder / "model.safetensors")
+
+
+def test_weights_that_are_not_there_are_not_made_up(folder):
+    from safetensors.torch import save_file
+
+    kept = {name: weight for name, weight in weights(folder).items() if "layers.1.mlp.up" not in name}
+    save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(causal.ModelError, match=r"lacks weights.*layers.1.mlp.up.*would be random"):
+        causal.load_model(folder)
+
+
+def test_weights_of_another_shape(folder):
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"intermediate_size": 8}))
+    with pytest.raises(causal.ModelError, match=r"lacks weights of that shape.*mlp") as caught:
+        causal.load_model(folder)
+    assert "\n" not in str(caught.value)
+
+
+def test_pickled_weights_are_not_opened(folder, monkeypatch):
+    torch.save(weights(folder), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    monkeypatch.setattr(torch, "load", None)  # would fail
+    with pytest.raises(causal.ModelError, match=r"no .safetensors file.*may run code"):
+        causal.load_model(folder)
+
+
+@pytest.mark.parametrize(
+    ("file", "entry"),
+    [
+        ("config.json", {"model_type": "own", "auto_map": {"AutoConfig": "own.C"}}),
+        ("tokenizer_config.json", {"tokenizer_class": "Own", "auto_map": {"AutoTokenizer": ["own.T", None]}}),
+    ],
+)
+def test_code_in_a_folder_is_not_run_and_nobody_is_asked(folder, monkeypatch, file, entry):
+    (folder / file).write_text(json.dumps(json.loads((folder / file).read_text()) | entry))
+    (folder / "own.py").write_text("raise SystemExit('it ran')")
+    asked = []
+    monkeypatch.setattr("builtins.input", asked.append)
+    with pytest.raises(causal.ModelError, match="custom code"):
+        causal.load_model(folder)
+    assert asked == []
+
+
+def test_a_tokenizer_with_more_tokens_than_the_model(tiny, folder):
+    larger = tiny_words.tokenizer()
+    larger.add_tokens([" zebra"])
+    larger.save_pretrained(folder)
+    with pytest.raises(causal.ModelError, match="do not belong together"):
+        causal.load_model(folder)
+
+
+def converter(monkeypatch, tmp_path, convert):
+    """A GGUF file that is none, and something in place of what converts it."""
+    monkeypatch.setenv("LMCOURSE_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "some.gguf").write_bytes(b"GGUF")
+    return lambda: causal._converted(tmp_path / "some.gguf", "weights", convert)
+
+
+def test_a_full_disk_is_no_fault_of_the_file(monkeypatch, tmp_path):
+    def full(_, folder):
+        (folder / "half").write_text("half")
+        raise RuntimeError(f"Error while serializing: I/O error: {os.strerror(28)} (os error 28)")
+
+    with pytest.raises(causal.ModelError, match=r"some.gguf.*disk of .* is full.*LMCOURSE_CACHE") as caught:
+        converter(monkeypatch, tmp_path, full)()
+    assert "delete" not in str(caught.value)
+    assert not list((tmp_path / "cache" / "models").glob("*/*"))
+
+
+def test_a_cache_that_cannot_be_written(monkeypatch, tmp_path):
+    convert = converter(monkeypatch, tmp_path, lambda *_: None)
+    (tmp_path / "cache").write_text("a file")
+    with pytest.raises(causal.ModelError, match=r"cannot keep .*Set LMCOURSE_CACHE"):
+        convert()
+
+
+def test_what_a_killed_conversion_left_is_removed(monkeypatch, tmp_path):
+    convert = converter(monkeypatch, tmp_path, lambda _, folder: (folder / "whole").write_text(""))
+    target = convert()
+    target.rename(target.with_name(".weights-killed"))
+    assert convert() == target
+    assert [path.name for path in target.parent.iterdir()] == ["weights"]
+
+
+def test_two_conversions_at_once_are_one(monkeypatch, tmp_path):
+    from concurrent.futures import ThreadPoolExecutor
+
+    calls = []
+
+    def slow(_, folder):
+        calls.append(folder)
+        time.sleep(0.3)
+        (folder / "whole").write_text("")
+
+    convert = converter(monkeypatch, tmp_path, slow)
+    with ThreadPoolExecutor() as pool:
+        first, second = pool.submit(convert), pool.submit(convert)
+        assert first.result() == second.result()
+    assert len(calls) == 1
 
 
 def test_logits_that_are_not_products(folder):
@@ -164,6 +271,11 @@ def test_next_words(tiny):
     np.testing.assert_allclose([p for _, p in found], law.sort(descending=True).values[:5], rtol=1e-5)
     with pytest.raises(ValueError, match="empty"):
         causal.next_words(tiny, "")
+    for n in (0, 10**6):
+        with pytest.raises(ValueError, match="from 1 to"):
+            causal.next_words(tiny, "The film was", n)
+    with pytest.raises(ValueError, match="3 is no text"):
+        causal.next_words(tiny, 3)
 
 
 def test_copies_leave_the_model_alone(tiny):

@@ -136,6 +136,38 @@ def test_a_damaged_block_is_computed_again(tiny, texts, tmp_path, monkeypatch):
     assert path.stat().st_size > 500
 
 
+@pytest.mark.parametrize(
+    "damage", ["a feature is missing", "fewer rows", "fewer columns", "other numbers", "no zip"]
+)
+def test_a_block_of_another_shape_is_computed_again(tiny, texts, tmp_path, damage):
+    first = features.text_features(tiny, texts, PROMPT, folder=tmp_path)
+    [path] = tmp_path.rglob("0.npz")
+    block = dict(np.load(path))
+    if damage == "a feature is missing":
+        del block["prompted/projection"]
+    elif damage == "fewer rows":
+        block = {name: array[:-1] if array.ndim else array for name, array in block.items()}
+    elif damage == "fewer columns":
+        block = {name: array[:, :-1] if array.ndim == 2 else array for name, array in block.items()}
+    elif damage == "other numbers":
+        block = {name: array.astype(float) for name, array in block.items()}
+    if damage == "no zip":
+        with path.open("wb") as file:
+            np.save(file, np.zeros(3))
+    else:
+        np.savez(path, **block)
+    again = features.text_features(tiny, texts, PROMPT, folder=tmp_path)
+    for a, b in zip((*first.plain, *first.prompted), (*again.plain, *again.prompted), strict=True):
+        np.testing.assert_array_equal(a, b)
+        assert b.dtype == np.float32
+
+
+def test_features_that_cannot_be_kept(tiny, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match=r"cannot keep features in .*LMCOURSE_CACHE"):
+        features.text_features(tiny, ["The film"], folder=tmp_path / "file")
+
+
 def test_cached_until_something_changes(tiny, texts, tmp_path, monkeypatch):
     calls = []
     block = features._block
@@ -175,12 +207,33 @@ def test_provenance(tiny, texts, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("texts", "prompt", "match"),
-    [([], None, "no texts"), (["The film", ""], None, r"texts\[1\]"), (["The film"], "", "prompt is empty")],
+    [
+        ([], None, "no texts"),
+        (["The film", ""], None, r"texts\[1\]"),
+        (["The film"], "", "prompt is empty"),
+        ("The film", None, "'The film'; give a list of texts"),
+        (["The film", 3], None, "3 is no text"),
+        (["The film", None], None, "None is no text"),
+        (["The film"], 3, "3 is no text"),
+        (["The \ud800 film"], None, "no valid Unicode"),
+    ],
 )
 def test_nothing_to_read(tiny, tmp_path, texts, prompt, match):
     with pytest.raises(ValueError, match=match):
         features.text_features(tiny, texts, prompt, folder=tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_whole_numbers_of_any_kind_and_no_others(tiny, tmp_path):
+    whole = {"n_projection": np.int64(3), "seed": np.int32(1), "max_tokens": np.int64(4)}
+    found = features.text_features(tiny, ["The film"], folder=tmp_path, **whole)
+    same = features.text_features(tiny, ["The film"], n_projection=3, seed=1, max_tokens=4, folder=tmp_path)
+    assert found.provenance == same.provenance
+    for name in whole:
+        with pytest.raises(TypeError, match="integer"):
+            features.text_features(tiny, ["The film"], folder=tmp_path, **{name: 2.5})
+    with pytest.raises(ValueError, match="seed at least 0"):
+        features.text_features(tiny, ["The film"], folder=tmp_path, seed=-1)
 
 
 def test_a_word_that_is_not_one_token(tiny, texts, tmp_path):
@@ -200,6 +253,8 @@ def test_cross_entropy(tiny, texts):
     assert features.cross_entropy(tiny, texts) == pytest.approx(total / count, rel=1e-5)
     with pytest.raises(ValueError, match="second token"):
         features.cross_entropy(tiny, ["The"])
+    with pytest.raises(ValueError, match="give a list of texts"):
+        features.cross_entropy(tiny, "The film")
 
 
 @pytest.mark.slow

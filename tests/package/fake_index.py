@@ -46,10 +46,10 @@ def tar(files):
     return buffer.getvalue()
 
 
-def source_distribution():
+def source_distribution(project=PROJECT):
     return tar(
         {
-            "fake_reviews-2.0/pyproject.toml": PROJECT.encode(),
+            "fake_reviews-2.0/pyproject.toml": project.encode(),
             "fake_reviews-2.0/backend.py": BACKEND.encode(),
             "fake_reviews-2.0/PKG-INFO": b"Metadata-Version: 2.1\nName: fake-reviews\nVersion: 2.0\n",
             "fake_reviews-2.0/data.tar.gz": tar({"inside/reviews.txt": REVIEWS}),

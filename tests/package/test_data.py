@@ -244,6 +244,55 @@ data.fetch("model")
     assert kept() == ["model", "model.bin"]
 
 
+@pytest.mark.slow
+def test_clean_waits_for_a_fetch(index, tmp_path):
+    code = f"""
+unpack = data._unpack
+def slow(*arguments):
+    open({str(tmp_path / "going")!r}, "w").close()
+    time.sleep(1)
+    return unpack(*arguments)
+data._unpack = slow
+data.fetch("model")
+"""
+    process = in_new_process(index, code)
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "going").exists():
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.05)
+    assert data.clean("model")
+    assert process.wait(timeout=60) == 0
+    assert kept() == []
+
+
+def test_clean_removes_a_link_and_not_what_it_leads_to(index, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "precious").write_text("")
+    data.folder("model").parent.mkdir(parents=True)
+    data.folder("model").symlink_to(tmp_path / "elsewhere")
+    data.folder("reviews").write_text("a file")
+    assert data.clean("model")
+    assert data.clean("reviews")
+    assert kept() == []
+    assert (tmp_path / "elsewhere" / "precious").exists()
+
+
+def test_clean_where_nothing_can_be(index, monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("LMCOURSE_CACHE", str(tmp_path / "file"))
+    assert not data.clean("model")
+
+
+@pytest.mark.slow
+def test_pip_needs_setuptools_to_look_into_a_source_distribution(index):
+    [archive] = index.glob("fake_reviews*")
+    project = fake_index.PROJECT.replace("requires = []", 'requires = ["setuptools"]')
+    archive.write_bytes(fake_index.source_distribution(project))
+    fake_index.use(index, {})
+    refused("reviews", "pip needs setuptools.*pip download setuptools wheel")
+
+
 def run(*arguments):
     return CliRunner().invoke(app, ["data", *arguments])
 
