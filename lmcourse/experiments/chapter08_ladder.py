@@ -40,7 +40,8 @@ def ladder(*, seed: int, noises: Sequence[float], n_seeds: int, size: int, n_for
         ``rungs``: for each model its noise and seed, its cross-entropy in nats a token, and the accuracies,
         over all reviews, of `f(s)` and of the logits of task words behind the prompt.
     """
-    start, spent = time.perf_counter(), []
+    start = time.perf_counter()
+    spent: list[float] = []
     task, model = TASKS["movie"], causal.load_model()
     drawn = chapter08.pool("movie", size, seed)
     rungs = []

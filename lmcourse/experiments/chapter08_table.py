@@ -73,7 +73,8 @@ def table(
         Accuracies, each a list over ten splits: five to show, and five more on which the chapter's claims
         have to hold too.
     """
-    start, spent = time.perf_counter(), []
+    start = time.perf_counter()
+    spent: list[float] = []
     model = causal.load_model()
     untrained = causal.untrained_copy(model, seed)
     accuracy: dict[str, dict[str, dict[str, Scores]]] = {}
