@@ -7,7 +7,7 @@ SITE := _build/html
 export LMCOURSE_STRICT := 1
 
 .NOTPARALLEL:
-.PHONY: help setup data grader book serve lab assignments test check nightly bench doctor clean
+.PHONY: help setup data grader book serve lab assignments test check nightly bench doctor gpu clean
 
 help:
 	@echo "make setup   make .venv and install everything into it (about 2 GB, some minutes)"
@@ -21,6 +21,7 @@ help:
 	@echo "make serve   serve the built site on this machine"
 	@echo "make nightly the chapters with five seeds that nobody looked at (an hour)"
 	@echo "make bench   time the package against others, side by side"
+	@echo "make gpu     the experiment of chapter 13 at the paper's sizes, on one large GPU; resumable"
 	@echo "make doctor  whether this machine can run the course, and advice"
 	@echo "make clean   remove what was built; keep the environment"
 
@@ -71,6 +72,9 @@ doctor: setup
 
 nightly: data
 	$(BIN)/python tests/nightly.py
+
+gpu: setup
+	LMCOURSE_STRICT= LMCOURSE_PROFILE=gpu $(BIN)/lmcourse sweep paper-size $(GPUFLAGS)
 
 bench: $(VENV)-bench/ready grader
 	$(VENV)-bench/bin/python -m pytest bench

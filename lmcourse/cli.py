@@ -246,6 +246,22 @@ def sweep_chapter13(
     )
 
 
+@sweep_app.command("paper-size")
+def sweep_paper_size(
+    states: Annotated[str, typer.Option(help="Numbers of hidden states.")] = "4,10,15,25,30",
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds, counted from 0.")] = 3,
+    setting: Annotated[str, typer.Option(help="Temperatures: teaching or paper.")] = "paper",
+    together: Annotated[int, typer.Option(min=1, help="Seeds trained as one batch.")] = 1,
+    checkpoints: Annotated[Path | None, typer.Option(help="Where trainings keep checkpoints.")] = None,
+) -> None:
+    """BERT at the size of the paper on one GPU (LMCOURSE_PROFILE=gpu), stored for the ledger; resumable."""
+    from lmcourse.experiments import paper_size
+
+    paper_size.run(
+        _integers(states), seeds, setting=setting, together=together, checkpoints=checkpoints, say=typer.echo
+    )
+
+
 def _integers(text: str) -> list[int]:
     """Read numbers and ranges: ``0-2,7`` is 0, 1, 2, 7."""
     found: list[int] = []

@@ -23,8 +23,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, NoReturn
 
+from filelock import FileLock
+
 from lmcourse.folders import cache_folder
-from lmcourse.lock import only_one
 from lmcourse.pins import PACKAGES, Package, PinnedFile
 
 _BLOCK = 1 << 20
@@ -90,7 +91,7 @@ def fetch(name: str) -> Path:
         return target
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with only_one(target.parent / f".{name}.lock"):
+        with FileLock(target.parent / f".{name}.lock"):
             for leftover in target.parent.glob(f".{name}-*"):  # of a process that was killed
                 shutil.rmtree(leftover, ignore_errors=True)
             if problems(name):
@@ -135,7 +136,7 @@ def clean(name: str) -> bool:
     if not found():
         return False
     try:
-        with only_one(target.parent / f".{name}.lock"):  # the lock stays: somebody may be waiting for it
+        with FileLock(target.parent / f".{name}.lock"):  # the lock stays: somebody may be waiting for it
             for place in found():
                 if place.is_dir() and not place.is_symlink():
                     shutil.rmtree(place)

@@ -7,12 +7,14 @@ the theorems and from stored results. Nothing is decided by hand: verdicts are r
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from docutils import nodes
 from docutils.statemachine import StringList
+from real_text import VERDICTS
 from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
@@ -20,7 +22,8 @@ from theorem_table import outcomes
 
 from lmcourse import results
 from lmcourse.closure import import_closure
-from lmcourse.experiments import chapter13, chapter13_sweep
+from lmcourse.experiments import chapter08_ladder, chapter08_table, chapter13, chapter13_sweep
+from lmcourse.experiments.sweep import Record
 from lmcourse.folders import results_folder
 from lmcourse.machine import processor_name
 from lmcourse.profiles import strict
@@ -33,7 +36,10 @@ CLAIMS = Path(__file__).parents[1] / "claims.toml"
 COLUMNS = ("Claim", "Published", "Ours, on a CPU", "Ours, on a GPU", "Verdict", "Command")
 NO_GPU = "not run on a GPU yet"
 NO_CHAPTER = "not attempted: its chapter is not written"
-PROMPT, HEAD = ("gru", "prompt_20"), ("gru", "head")
+GPU_COMMAND = "make gpu"
+NETWORK = {"cpu": "gru", "gpu": "bert"}  # on which the verdict stands, by profile
+EXPERIMENTS = ("chapter08_table", "chapter08_ladder", "chapter13_sweep")
+CHAPTER_8 = (chapter08_table.NAME, chapter08_ladder.NAME)
 
 
 class Row(NamedTuple):
@@ -62,7 +68,7 @@ def row(claim: dict[str, Any], checked: dict[str, dict[str, Any]], stored: dict[
     checked
         Outcomes of the theorems, by name.
     stored
-        The sweep of chapter 13 by profile, ``cpu`` and perhaps ``gpu``.
+        The sweep of chapter 13 by profile, ``cpu`` and perhaps ``gpu``; the table of chapter 8 by its name.
     """
     published = {"prompt-and-head": PROMPT_AND_HEAD, "memory-and-vanilla": MEMORY_AND_VANILLA}
     curves = published.get(claim.get("experiment", ""))
@@ -70,9 +76,19 @@ def row(claim: dict[str, Any], checked: dict[str, dict[str, Any]], stored: dict[
     if "theorems" in claim:
         return _theorem_row([(name, checked[name]) for name in claim["theorems"]])
     if claim.get("experiment") == "prompt-and-head":
-        gpu = _sweep_text(stored["gpu"]) if "gpu" in stored else NO_GPU
-        verdict = sweep_verdict(stored["cpu"])
-        return Row(shown, _sweep_text(stored["cpu"]), gpu, verdict, f"`{chapter13_sweep.COMMAND}`")
+        sweeps = {name: stored[name] for name in NETWORK if name in stored}
+        texts = {name: _sweep_text(result) for name, result in sweeps.items()}
+        verdicts = {name: sweep_verdict(result, NETWORK[name]) for name, result in sweeps.items()}
+        verdict = verdicts["cpu"]
+        if "gpu" in verdicts:
+            verdict = f"on a CPU: {verdict}. On a GPU: {verdicts['gpu']}"
+        command = f"`{chapter13_sweep.COMMAND}`; on a GPU `{GPU_COMMAND}`"
+        return Row(shown, texts["cpu"], texts.get("gpu", NO_GPU), verdict, command)
+    if judge := VERDICTS.get(claim.get("experiment", "")):
+        result = stored[chapter08_table.NAME]
+        ours, verdict = judge(result.values)
+        cpu = f"{ours} ({result.provenance.device}, {result.provenance.seconds / 60:.0f} minutes)"
+        return Row("no number in hand", cpu, NO_GPU, verdict, f"`{chapter08_table.COMMAND}`")
     return Row(shown, "", "", NO_CHAPTER, "")
 
 
@@ -103,39 +119,56 @@ def _levels(curves: PublishedCurves) -> str:
 
 
 def _sweep_text(result: Result) -> str:
-    """Both levels and their difference, with seeds, intervals and device."""
+    """Both levels and their difference for each network, with seeds, intervals and device."""
     records = chapter13_sweep.cells_of(result.values)
-    prompt, head = (chapter13.curve(records, *what) for what in (PROMPT, HEAD))
-    gain = chapter13_sweep.difference(records, PROMPT, HEAD)
-    parts = [
-        f"{name} {', '.join(f'{100 * value:.1f}' for value in curve.mean)}"
-        for name, curve in (("prompt", prompt), ("head", head))
-    ]
-    seeds = [str(n) for n in gain.seeds]
-    seeds = seeds if len(set(seeds)) > 1 else seeds[:1]
-    differences = (
-        f"{100 * d:+.1f}\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}{100 * e:.1f}"
-        for d, e in zip(gain.mean, gain.error, strict=True)
-    )
+    setting = records[0].cell["setting"]
+    texts = []
+    for network in ("gru", "bert"):
+        if not any(record.cell["method"] == network for record in records):
+            continue
+        what = prompt_and_head(records, network)
+        prompt, head = (chapter13.curve(records, *one, setting) for one in what)
+        gain = chapter13_sweep.difference(records, *what)
+        parts = [
+            f"{name} {', '.join(f'{100 * value:.1f}' for value in curve.mean)}"
+            for name, curve in (("prompt", prompt), ("head", head))
+        ]
+        seeds = [str(n) for n in gain.seeds]
+        seeds = seeds if len(set(seeds)) > 1 else seeds[:1]
+        differences = (
+            f"{100 * d:+.1f}\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}{100 * e:.1f}"
+            for d, e in zip(gain.mean, gain.error, strict=True)
+        )
+        texts.append(
+            f"{network.upper()}, {', '.join(map(str, gain.states))} states: {'; '.join(parts)}; prompt minus "
+            f"head {', '.join(differences)} ({', '.join(seeds)} seeds)"
+        )
     return (
-        f"{', '.join(map(str, gain.states))} states: {'; '.join(parts)}; prompt minus head "
-        f"{', '.join(differences)} (%; {', '.join(seeds)} seeds, 95 % intervals; "
-        f"{', '.join(result.values['devices'])}, {result.provenance.seconds / 60:.0f} minutes)"
+        f"{'. '.join(texts)}. In %, 95 % intervals, {setting} temperatures; "
+        f"{', '.join(result.values['devices'])}, {result.provenance.seconds / 60:.0f} minutes"
     )
 
 
-def sweep_verdict(result: Result) -> str:
+def prompt_and_head(records: Sequence[Record], network: str) -> tuple[tuple[str, str], tuple[str, str]]:
+    """Return what stands for prompt and head of a network: the longest prompt there is, and the head."""
+    numbers = {name for r in records if r.cell["method"] == network for name in r.numbers}
+    longest = max(int(name.removeprefix("prompt_")) for name in numbers if name.startswith("prompt_"))
+    return (network, f"prompt_{longest}"), (network, "head")
+
+
+def sweep_verdict(result: Result, network: str = "gru") -> str:
     """Judge the published curves of prompts and heads: their order, and if our levels are in the bands.
 
     The order holds at a number of states if the interval of prompt minus head is above zero.
     """
     records = chapter13_sweep.cells_of(result.values)
-    gain = chapter13_sweep.difference(records, PROMPT, HEAD)
+    what = prompt_and_head(records, network)
+    gain = chapter13_sweep.difference(records, *what)
     both = np.isin(gain.states, PROMPT_AND_HEAD.states)
     ordered = (gain.mean - gain.error > 0)[both]
     within = []
-    for name, what in (("prompt", PROMPT), ("head", HEAD)):
-        ours = chapter13.curve(records, *what)
+    for name, one in zip(("prompt", "head"), what, strict=True):
+        ours = chapter13.curve(records, *one, records[0].cell["setting"])
         at = [PROMPT_AND_HEAD.states.index(s) for s in ours.states[both]]
         theirs, band = (np.array(d[name])[at] for d in (PROMPT_AND_HEAD.accuracy, PROMPT_AND_HEAD.band))
         within += list(np.abs(100 * ours.mean[both] - theirs) <= band)
@@ -165,8 +198,10 @@ class Ledger(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         # Noted first: a page that fails has to be read again when the cause is gone.
-        code = "import lmcourse.theorems, lmcourse.published, lmcourse.experiments.chapter13_sweep"
+        modules = ("theorems", "published", *(f"experiments.{name}" for name in EXPERIMENTS))
+        code = "import " + ", ".join(f"lmcourse.{name}" for name in modules)
         results_read = [results_folder() / f"{chapter13_sweep.NAME}.{name}.json" for name in ("cpu", "gpu")]
+        results_read += [results_folder() / f"{name}.cpu.json" for name in CHAPTER_8]
         there = [path for path in results_read if path.is_file()]  # others would change the folder
         for path in [CLAIMS, Path(__file__), results_folder(), *there, *import_closure(code).values()]:
             self.env.note_dependency(str(path))
@@ -174,11 +209,13 @@ class Ledger(SphinxDirective):
             stored = {"cpu": results.load(chapter13_sweep.NAME, of_profile="cpu")}
             if results_read[1].is_file():
                 stored["gpu"] = results.load(chapter13_sweep.NAME, of_profile="gpu")
+            stored |= {name: results.load(name, of_profile="cpu") for name in CHAPTER_8}
         except ResultError as error:
             raise self.error(f"ledger: {error}") from None
-        if strict() and stored["cpu"].stale:
-            message = "ledger: result %s is stale: %s"
-            logger.warning(message, chapter13_sweep.NAME, stored["cpu"].stale, location=self.env.docname)
+        for result in stored.values():
+            if strict() and result.stale and not result.provenance.needs_gpu:
+                message = "ledger: result %s is stale: %s"
+                logger.warning(message, result.name, result.stale, location=self.env.docname)
         claims = load_claims()
         checked = outcomes(Path(self.env.app.outdir).parent)
         rows = [row(claim, checked, stored) for claim in claims]

@@ -24,7 +24,7 @@ from lmcourse.neural.bert import Bert
 from lmcourse.neural.gru import LeaveOneOutGRU
 from lmcourse.neural.heads import fit_adam, fit_logistic, majority_accuracy, one_hot_tokens
 from lmcourse.neural.model import MaskedModel, seeded
-from lmcourse.neural.training import Evaluation, Recipe, evaluate, train
+from lmcourse.neural.training import Evaluation, Recipe, Training, evaluate, train, train_together
 from lmcourse.tuning import downstream_task, exact_head
 
 N_SYMBOLS = 10
@@ -86,7 +86,7 @@ SIZES = {
         exact_starts=1,
         exact_steps=50,
         gru=Recipe(
-            steps=60, batch=64, length=13, learning_rate=1e-2, evaluate_every=30, evaluation_sequences=1000
+            steps=120, batch=64, length=13, learning_rate=1e-2, evaluate_every=30, evaluation_sequences=1000
         ),
         bert=Recipe(
             steps=10, batch=16, length=18, learning_rate=3e-3, evaluate_every=10, evaluation_sequences=300
@@ -185,7 +185,7 @@ def problem(states: int, seed: int, size: Size, setting: str = "teaching") -> Pr
     return Problem(hmm, task.mu, *(Labelled(*part) for part in parts))
 
 
-def build(method: str, size: Size, seed: int, device: torch.device | str = "cpu") -> MaskedModel:
+def build(method: str, size: Size, seed: int, on: torch.device | str = "cpu") -> MaskedModel:
     """Build an untrained network: `"gru"` (also `"untrained"`) or `"bert"`."""
     if method == "bert":
         # Room for the longest prompt and the mask, or for what it is trained on.
@@ -199,9 +199,9 @@ def build(method: str, size: Size, seed: int, device: torch.device | str = "cpu"
                 heads=size.bert_heads,
                 max_length=room,
                 mask_probability=size.mask_probability,
-            ).to(device),
+            ).to(on),
         )
-    return seeded(seed, lambda: LeaveOneOutGRU(N_SYMBOLS).to(device))
+    return seeded(seed, lambda: LeaveOneOutGRU(N_SYMBOLS).to(on))
 
 
 def cell(
@@ -240,12 +240,40 @@ def cell(
     """
     check(method, size, setting)
     if checkpoints is not None:
-        checkpoints = checkpoints / f"{states}_{seed}_{method}_{size}_{setting}"
+        checkpoints = checkpoint_folder(checkpoints, states, seed, method, size, setting)
     with one_thread():
         given = problem(states, seed, SIZES[size], setting)
         if method == "exact":
             return Outcome(ceilings(given, seed, SIZES[size]), {})
         return _network(given, seed, method, SIZES[size], checkpoints, watch)
+
+
+def pretrain(
+    states: int, seeds: Sequence[int], size: str, setting: str = "teaching", *, checkpoints: Path
+) -> list[Training]:
+    """Train BERT for several seeds as one batch; `cell` then finds it trained among the checkpoints.
+
+    Parameters are those of `cell`. Memory grows with the number of seeds.
+    """
+    check("bert", size, setting)
+    recipe = SIZES[size].bert
+    folders = [checkpoint_folder(checkpoints, states, seed, "bert", size, setting) for seed in seeds]
+    with one_thread():
+        laws = [problem(states, seed, SIZES[size], setting).hmm for seed in seeds]
+        models = [build("bert", SIZES[size], seed, device()) for seed in seeds]
+        return train_together(models, laws, recipe, seeds=seeds, folders=folders)
+
+
+def checkpoint_folder(
+    checkpoints: Path, states: int, seed: int, method: str, size: str, setting: str
+) -> Path:
+    """Where a cell keeps the checkpoints of its training."""
+    return checkpoints / f"{states}_{seed}_{method}_{size}_{setting}"
+
+
+def device() -> str:
+    """Where networks are trained: on a GPU if torch has one."""
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def check(method: str, size: str, setting: str) -> None:
@@ -322,7 +350,7 @@ def _network(
     checkpoints: Path | None,
     watch: Callable[[Evaluation], object] | None,
 ) -> Outcome:
-    model = build(method, size, seed, "cuda" if torch.cuda.is_available() else "cpu")
+    model = build(method, size, seed, device())
     recipe = size.bert if method == "bert" else size.gru
     if method == "untrained":
         n_sequences = recipe.evaluation_sequences

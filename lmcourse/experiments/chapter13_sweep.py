@@ -17,7 +17,7 @@ SEED = 0  # the first; the others follow it. Chosen before anything was computed
 INPUTS = {
     "seeds_at": [[4, 5], [10, 5], [15, 5], [25, 5], [30, 5]],
     "methods": ["exact", "gru", "untrained"],
-    "bert_seeds_at": [],
+    "bert_seeds_at": [[4, 3], [10, 3], [25, 3]],
     "setting": "teaching",
 }
 

@@ -186,7 +186,8 @@ def _backend(cluster: str | None, patience: float) -> Iterator[None]:
         from distributed import Client
     except ImportError:
         raise SweepError(
-            "a cluster needs Dask, which is not installed: pip install 'lmcourse[cluster]'"
+            "a cluster needs Dask, which is not installed: in the folder of the course, "
+            'pip install ".[cluster]"'
         ) from None
     try:
         client = Client(cluster, timeout=patience, set_as_default=False)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from lmcourse.hmm import MASK
-from lmcourse.neural.model import check_prompt, check_symbols
+from lmcourse.neural.model import check_positions, check_prompt, check_symbols, cross_entropy
 
 
 class Bert(nn.Module):
@@ -82,19 +82,27 @@ class Bert(nn.Module):
         hidden = self._read(self._ids(symbols), prompt)
         return self._logits(hidden[:, 0 if prompt is None else len(prompt) :])
 
-    def loss(self, symbols: Tensor, generator: torch.Generator) -> Tensor:
-        """Mean negative log probability of the symbols hidden, the same number in each sequence."""
+    def hide(self, symbols: Tensor, generator: torch.Generator) -> Tensor:
+        """Draw the positions to hide, the same number in each sequence: (N, K)."""
         n_hidden = max(1, round(self.mask_probability * symbols.shape[1]))
         score = torch.rand(symbols.shape, generator=generator, device=symbols.device)
-        hidden = score.topk(n_hidden, dim=1).indices
+        return score.topk(n_hidden, dim=1).indices
+
+    def loss_at(self, symbols: Tensor, hidden: Tensor) -> Tensor:
+        """Mean negative log probability of the symbols at the hidden positions."""
         states = self(symbols.scatter(1, hidden, self.n_symbols))
         picked = states.gather(1, hidden[:, :, None].expand(-1, -1, self.width))
         targets = symbols.gather(1, hidden)
-        return functional.cross_entropy(self._logits(picked).flatten(0, 1).float(), targets.flatten())
+        return cross_entropy(self._logits(picked).flatten(0, 1), targets.flatten())
+
+    def loss(self, symbols: Tensor, generator: torch.Generator) -> Tensor:
+        """`loss_at` positions that `hide` draws."""
+        return self.loss_at(symbols, self.hide(symbols, generator))
 
     def blank_logits(self, symbols: Tensor, positions: Tensor) -> Tensor:
         """Prediction at one position of each sequence, replaced by the mask, (N, X)."""
         check_symbols(symbols, self.n_symbols, mask=True)
+        check_positions(positions, symbols)
         hidden = self._read(self._ids(symbols.scatter(1, positions[:, None], MASK)), None)
         rows = torch.arange(len(symbols), device=symbols.device)
         return self._logits(hidden[rows, positions])

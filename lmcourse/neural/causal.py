@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from filelock import FileLock
 
 from lmcourse import data
 from lmcourse.folders import cache_folder
-from lmcourse.lock import only_one
 from lmcourse.neural.causal_model import (
     CausalModel,
     hash_weights,
@@ -223,7 +223,7 @@ def _converted(gguf: Path, part: str, convert: Callable[[Path, Path], None]) -> 
         return target
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with only_one(target.parent.parent / f".{target.parent.name}.lock"):
+        with FileLock(target.parent.parent / f".{target.parent.name}.lock"):
             for leftover in target.parent.glob(f".{part}-*"):  # of a process that was killed
                 shutil.rmtree(leftover, ignore_errors=True)
             if not target.is_dir():

@@ -6,9 +6,10 @@ the JSON file says is always there, and an interruption costs at most the steps 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,32 @@ from torch import Tensor, nn
 from lmcourse.folders import write_atomically
 
 STATE = "state.json"
+LOCK = ".lock"
 
 
 class CheckpointError(RuntimeError):
     """A checkpoint that is missing, damaged or of another run, with what to do about it."""
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep a folder to this process: two that train into one would drop each other's files.
+
+    Raises
+    ------
+    CheckpointError
+        If another process has it. One that ended, in whatever way, has not.
+    """
+    from filelock import FileLock, Timeout
+
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(folder / LOCK, timeout=0):
+            yield
+    except Timeout:
+        raise CheckpointError(
+            f"another process is training in {folder}; wait for it, or use another folder"
+        ) from None
 
 
 def save_checkpoint(
@@ -43,7 +66,7 @@ def save_checkpoint(
     state = {"step": step, "tensors": path.name, "sha256": _sha256(path), "record": dict(record)}
     text = json.dumps(state, indent=1, sort_keys=True) + "\n"
     write_atomically(folder / STATE, lambda p: p.write_text(text, encoding="utf-8"))
-    for old in folder.glob("step-*.safetensors"):
+    for old in folder.glob("*step-*.safetensors"):  # and what a killed process left of one
         if old != path:
             old.unlink()
 

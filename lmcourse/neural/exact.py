@@ -54,6 +54,7 @@ def likelihoods(law: Law, symbols: Tensor) -> Tensor:
     n_symbols = law.emission.shape[1]
     if symbols.is_floating_point() or symbols.is_complex():
         raise ValueError(f"symbols holds {symbols.dtype} values; give integers. Likelihoods go in evidence=")
+    symbols = symbols.long()
     wrong = (symbols < MASK) | (symbols >= n_symbols)
     if bool(wrong.any()):
         where = wrong.nonzero()[0].tolist()
@@ -62,7 +63,7 @@ def likelihoods(law: Law, symbols: Tensor) -> Tensor:
             f"or {MASK} for a mask"
         )
     table = torch.cat([torch.ones_like(law.emission[:, :1]), law.emission], dim=1).T
-    return table[symbols.long() + 1]
+    return table[symbols + 1]
 
 
 def masked_conditionals(law: Law, symbols: Tensor | None = None, *, evidence: Tensor | None = None) -> Tensor:
@@ -87,6 +88,8 @@ def masked_conditionals(law: Law, symbols: Tensor | None = None, *, evidence: Te
         For wrong shapes or symbols, and if a sequence has probability zero as far as the type can tell.
     """
     seen = _evidence(law, symbols, evidence)
+    if seen.shape[-2] == 0:
+        return seen @ law.emission
     steps = seen.unbind(-2)
     message = torch.ones_like(seen[..., 0, :]) * law.initial
     before = []

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
-from lmcourse.neural.model import check_prompt, check_symbols
+from lmcourse.neural.model import check_positions, check_prompt, check_symbols, cross_entropy
 
 
 class LeaveOneOutGRU(nn.Module):
@@ -62,12 +61,13 @@ class LeaveOneOutGRU(nn.Module):
 
     def loss(self, symbols: Tensor, generator: torch.Generator) -> Tensor:
         """Mean negative log probability of every symbol; nothing is drawn."""
-        return functional.cross_entropy(self(symbols).flatten(0, 1).float(), symbols.flatten())
+        return cross_entropy(self(symbols).flatten(0, 1), symbols.flatten())
 
     def blank_logits(self, symbols: Tensor, positions: Tensor) -> Tensor:
         """Prediction at one position of each sequence, (N, X)."""
-        rows = torch.arange(len(symbols), device=symbols.device)
-        return self.logits(symbols)[rows, positions]
+        everywhere = self.logits(symbols)
+        check_positions(positions, symbols)
+        return everywhere[torch.arange(len(symbols), device=symbols.device), positions]
 
     def context(self, symbols: Tensor) -> Tensor:
         """State of the reader from the right after the whole sequence, (N, d)."""

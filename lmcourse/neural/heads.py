@@ -24,6 +24,8 @@ class Head(NamedTuple):
     def accuracy(self, features: ArrayLike, labels: ArrayLike) -> float:
         """Share of labels, each 0 or 1, that the head gets right."""
         x, y = check_data(features, labels)
+        if x.shape[1] != len(self.weight):
+            raise ValueError(f"features have {x.shape[1]} columns and the head {len(self.weight)} weights")
         return float(((x @ self.weight + self.bias >= 0) == y).mean())
 
 
@@ -82,6 +84,7 @@ def fit_adam(
     The learning rate grows for `warmup` steps and then falls in a straight line to zero. Features are not
     standardised. Parameters are otherwise those of `fit_logistic`.
     """
+    check_counts(epochs=epochs, batch=batch)
     x, y = check_data(features, labels)
     inputs, targets = torch.from_numpy(x), torch.from_numpy(y).double()
     weight = torch.zeros(x.shape[1], dtype=torch.float64, requires_grad=True)
@@ -114,23 +117,26 @@ def linear_schedule(
 
 def majority_accuracy(train_labels: ArrayLike, test_labels: ArrayLike) -> float:
     """Accuracy of always saying the commoner training label, as one can without looking."""
-    common = int(np.mean(np.asarray(train_labels)) >= 0.5)
-    return float((np.asarray(test_labels) == common).mean())
+    train, test = np.asarray(train_labels), np.asarray(test_labels)
+    check_counts(**{"number of training labels": train.size, "number of test labels": test.size})
+    return float((test == (train.mean() >= 0.5)).mean())
 
 
 def one_hot_tokens(symbols: ArrayLike, n_symbols: int, n_tokens: int = 8) -> Array:
     """Mark the first symbols by indicators, (N, n_tokens * X): features without a language model."""
     first = np.asarray(symbols)[:, :n_tokens]
+    if ((first < 0) | (first >= n_symbols)).any():
+        raise ValueError(f"symbols must be 0..{n_symbols - 1}; a mask has no indicator")
     return np.asarray(np.eye(n_symbols)[first].reshape(len(first), -1))
 
 
 def check_data(features: ArrayLike, labels: ArrayLike) -> tuple[Array, Labels]:
     """Return features (N, X) and labels (N,), or raise ValueError with what is wrong with them."""
     x, y = np.asarray(features, dtype=np.float64), np.asarray(labels)
-    if x.ndim != 2 or y.shape != (len(x),):
+    if x.ndim != 2 or 0 in x.shape or y.shape != (len(x),):
         raise ValueError(
             f"features have shape {x.shape} and labels {y.shape}; expected (N, X) and (N,), a row "
-            "and a label for each example"
+            "and a label for each example, and at least one"
         )
     if not np.isfinite(x).all():
         i, j = np.argwhere(~np.isfinite(x))[0]
@@ -138,3 +144,10 @@ def check_data(features: ArrayLike, labels: ArrayLike) -> tuple[Array, Labels]:
     if not np.isin(y, (0, 1)).all():
         raise ValueError("labels must be 0 or 1")
     return x, y.astype(np.int64)
+
+
+def check_counts(**counts: int) -> None:
+    """Raise ValueError unless all are at least 1."""
+    for name, count in counts.items():
+        if count < 1:
+            raise ValueError(f"{name} is {count}; it must be at least 1")

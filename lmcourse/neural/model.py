@@ -7,6 +7,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from lmcourse.hmm import MASK
 
@@ -53,6 +54,12 @@ def seeded(seed: int, build: Callable[[], M]) -> M:
         return build()
 
 
+def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    """Mean negative log probability of targets (N,) under logits (N, X), in single precision or better."""
+    precise = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    return functional.cross_entropy(precise, targets)
+
+
 def mask_log_probabilities(
     model: MaskedModel, symbols: Tensor, prompt: Tensor | None = None, *, chunk: int = 1024
 ) -> Tensor:
@@ -66,11 +73,11 @@ def mask_log_probabilities(
 
 
 def check_symbols(symbols: Tensor, n_symbols: int, *, mask: bool) -> None:
-    """Raise ValueError unless symbols are integers (N, T) in range; `mask` allows `MASK`."""
-    if symbols.ndim != 2 or symbols.shape[1] == 0:
-        raise ValueError(f"symbols has shape {tuple(symbols.shape)}, expected (N, T) with T at least 1")
-    if symbols.is_floating_point() or symbols.is_complex():
-        raise ValueError(f"symbols holds {symbols.dtype} values; give integers 0..{n_symbols - 1}")
+    """Raise ValueError unless symbols are integers (N, T) in range, at least one; `mask` allows `MASK`."""
+    if symbols.ndim != 2 or 0 in symbols.shape:
+        raise ValueError(f"symbols has shape {tuple(symbols.shape)}, expected (N, T), both at least 1")
+    if symbols.dtype not in (torch.int64, torch.int32):
+        raise ValueError(f"symbols holds {symbols.dtype} values; give integers 0..{n_symbols - 1} as int64")
     wrong = (symbols < (MASK if mask else 0)) | (symbols >= n_symbols)
     if bool(wrong.any()):
         i, t = wrong.nonzero()[0].tolist()
@@ -78,6 +85,20 @@ def check_symbols(symbols: Tensor, n_symbols: int, *, mask: bool) -> None:
             f"symbols[{i}, {t}] is {int(symbols[i, t])}; symbols are 0..{n_symbols - 1}"
             + (f", or {MASK} for a mask" if mask else "; this model hides positions itself and knows no mask")
         )
+
+
+def check_positions(positions: Tensor, symbols: Tensor) -> None:
+    """Raise ValueError unless there is one position for each sequence, and it is one of the sequence's."""
+    n, length = symbols.shape
+    if positions.shape != (n,) or positions.dtype != torch.int64:
+        raise ValueError(
+            f"positions has shape {tuple(positions.shape)} and holds {positions.dtype}; expected ({n},) and "
+            "int64, a position for each sequence"
+        )
+    wrong = (positions < 0) | (positions >= length)
+    if bool(wrong.any()):
+        i = int(wrong.nonzero()[0])
+        raise ValueError(f"positions[{i}] is {int(positions[i])}; positions are 0..{length - 1}")
 
 
 def check_prompt(prompt: Tensor | None, width: int) -> None:

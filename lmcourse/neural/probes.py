@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from lmcourse.hmm import HMM
-from lmcourse.neural.heads import Head, check_data, fit_logistic, linear_schedule
+from lmcourse.neural.heads import Head, check_counts, check_data, fit_logistic, linear_schedule
 from lmcourse.neural.model import MaskedModel, mask_log_probabilities
 from lmcourse.neural.text import generator
 from lmcourse.probability import as_distribution
@@ -24,7 +24,7 @@ def mask_predictions(model: MaskedModel, symbols: ArrayLike, prompt: Tensor | No
     """Predictions `G_0` at a mask prepended to each sequence, after a prompt if there is one: (N, X)."""
     assert isinstance(model, nn.Module)
     device = next(model.parameters()).device
-    tensor = torch.as_tensor(np.asarray(symbols), device=device)
+    tensor = torch.as_tensor(_as_symbols(symbols), device=device)
     return np.asarray(mask_log_probabilities(model, tensor, prompt).exp().cpu().numpy())
 
 
@@ -87,9 +87,9 @@ def tune_prompt(
     PromptFit
     """
     assert isinstance(model, nn.Module)
-    x, y = np.asarray(symbols), np.asarray(labels)
-    parameter = next(model.parameters())
-    device = parameter.device
+    check_counts(n_tokens=n_tokens, epochs=epochs, batch=batch, check_every=check_every)
+    x, y = _as_symbols(symbols), np.asarray(labels)
+    device = next(model.parameters()).device
     trained = [p for p in model.parameters() if p.requires_grad]
     for p in trained:
         p.requires_grad_(False)
@@ -116,6 +116,8 @@ def tune_prompt(
 
         def check() -> tuple[float, Tensor, Head]:
             frozen = prompt.detach().clone()
+            if not bool(frozen.isfinite().all()):
+                raise ValueError(f"the prompt diverged; lower learning_rate (now {learning_rate})")
             fitted = fit_logistic(mask_predictions(model, x, frozen), y)
             features = mask_predictions(model, validation_symbols, frozen)
             return fitted.accuracy(features, validation_labels), frozen, fitted
@@ -187,6 +189,8 @@ def prompted_predictions(hmm: HMM, posteriors: ArrayLike, likelihood: ArrayLike)
         raise ValueError(
             f"likelihood must be {hmm.n_states} finite numbers, none negative, not all zero; got {u}"
         )
+    if laws.ndim != 2 or laws.shape[1] != hmm.n_states:
+        raise ValueError(f"posteriors has shape {laws.shape}, expected (N, {hmm.n_states}): a law a text")
     if not (hmm.initial > 0).all():
         raise ValueError("a state has probability zero in initial; what a sequence says of it is lost")
     states = laws * (((hmm.initial * u) @ hmm.transition) / hmm.initial)
@@ -244,6 +248,7 @@ def best_exact_prompt(
     -------
     ExactPrompt
     """
+    check_counts(n_starts=n_starts, steps=steps)
     laws, y = as_distribution(posteriors, "posteriors"), np.asarray(labels)
     found = point_prompts(hmm, laws, y, validation_posteriors, validation_labels)
     starts = [np.log(prompt.likelihood + 0.02) for prompt in found[:n_starts]]
@@ -252,6 +257,12 @@ def best_exact_prompt(
         u = _climb(hmm, laws, y, start, steps)
         found.append(_fit(hmm, u, laws, y, validation_posteriors, validation_labels))
     return max(found, key=lambda prompt: prompt.validation)
+
+
+def _as_symbols(symbols: ArrayLike) -> NDArray[Any]:
+    """Integers of any size as int64; what is not integers stays, for the model to refuse."""
+    array = np.asarray(symbols)
+    return array.astype(np.int64) if array.dtype.kind in "iu" else array
 
 
 def _fit(

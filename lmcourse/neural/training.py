@@ -7,10 +7,10 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -23,6 +23,7 @@ from lmcourse.neural.exact import as_law
 from lmcourse.neural.model import MaskedModel, mask_log_probabilities
 from lmcourse.neural.speed import peak_flops
 from lmcourse.neural.text import generator, sample_symbols
+from lmcourse.neural.together import Stackable, losses
 from lmcourse.profiles import strict
 
 TEXT, HIDING, EVALUATION = range(3)  # streams of random numbers
@@ -53,9 +54,10 @@ class Recipe:
     evaluation_sequences : int
         Fresh sequences for evaluation, the same at each.
     patience : int, optional
-        Stop once that many evaluations in a row have not lowered the best KL by a hundredth.
+        Stop once that many evaluations in a row have not lowered the best KL by a hundredth; at least 1.
     bf16, compile : bool
-        Mixed precision and compilation; on a CUDA device only, elsewhere of no effect.
+        Mixed precision and compilation; on a CUDA device only, elsewhere of no effect. Models that are
+        trained together are not compiled.
     """
 
     steps: int
@@ -76,6 +78,8 @@ class Recipe:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
         if not (self.learning_rate > 0 and self.clip > 0 and self.warmup >= 0):
             raise ValueError("learning_rate and clip must be positive, and warmup not negative")
+        if self.patience is not None and self.patience < 1:
+            raise ValueError(f"patience is {self.patience}; it must be at least 1, or None")
 
     def rate(self, step: int) -> float:
         """Learning rate of a step, counted from 0."""
@@ -121,7 +125,7 @@ class Training(NamedTuple):
     stopped_early : bool
         Whether a plateau ended it.
     tokens_per_second : float
-        Symbols read per second of training, evaluation left out; NaN if nothing was left to do.
+        Symbols read per second of training, evaluation and interruptions left out.
     peak_share : float
         Floating-point operations per second as a share of `speed.peak_flops` on this device.
     """
@@ -154,8 +158,8 @@ def train(
     seed : int
         Of text and hidden positions. Same model, recipe, seed and machine: same weights.
     folder : Path, optional
-        Where checkpoints are kept. A run that finds its own goes on from there, and ends as if it had never
-        been interrupted.
+        Where checkpoints are kept, by one process at a time. A run that finds its own goes on from there,
+        and ends as if it had never been interrupted.
     watch : callable, optional
         Called with each new evaluation.
 
@@ -170,68 +174,174 @@ def train(
     TrainingError
         If the loss is not finite.
     CheckpointError
-        If the checkpoint found is damaged or belongs to another run.
+        If the checkpoint found is damaged or belongs to another run, or another process uses the folder.
     """
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"model is {type(model).__name__}; give a torch module that is a MaskedModel")
-    if model.n_symbols != hmm.n_symbols:
-        raise ValueError(f"the model has {model.n_symbols} symbols and the text has {hmm.n_symbols}")
-    device = next(model.parameters()).device
-    optimizer = torch.optim.Adam(model.parameters(), lr=recipe.learning_rate)
-    test = _TestText(hmm, recipe, seed, device)
-    run = {"recipe": asdict(recipe), "seed": seed, "model": type(model).__name__, "text": hmm_hash(hmm)}
-    step, history = _resume(folder, model, optimizer, run)
-    if not history:
-        history = [test.evaluate(model, 0)]
-        if watch:
-            watch(history[0])
-    on_cuda = device.type == "cuda"
-    if recipe.compile and on_cuda:
-        model.compile()
-    law = as_law(hmm, device=device)
-    first, seconds = step, 0.0
-    plateau = _plateau(history, recipe.patience)
-    with _bar(recipe.steps, step) as bar, _deterministic(on_cuda):
-        while step < recipe.steps and not plateau:
-            start = time.perf_counter()
-            end = min(step + recipe.evaluate_every, recipe.steps)
-            total = torch.zeros((), device=device)
-            model.train()
-            for k in range(step, end):
-                symbols = sample_symbols(
-                    law, recipe.batch, recipe.length, generator(seed, TEXT, k, device=device)
-                )
-                for group in optimizer.param_groups:
-                    group["lr"] = recipe.rate(k)
-                with torch.autocast(device.type, torch.bfloat16, enabled=recipe.bf16 and on_cuda):
-                    loss = model.loss(symbols, generator(seed, HIDING, k, device=device))
-                optimizer.zero_grad(set_to_none=True)
-                loss.backward()  # type: ignore[no-untyped-call]
-                nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
-                optimizer.step()
-                total += loss.detach()
-                bar.update()
-            mean = float(total) / (end - step)  # waits for the device
-            seconds += time.perf_counter() - start
-            if not math.isfinite(mean):
-                raise TrainingError(
-                    f"the loss became {mean} between steps {step} and {end}: lower learning_rate "
-                    f"(now {recipe.learning_rate}) or raise warmup (now {recipe.warmup})"
-                )
-            step = end
-            history.append(test.evaluate(model, step))
-            bar.set_postfix_str(f"KL {history[-1].kl:.4f}")
+    return train_together([model], [hmm], recipe, seeds=[seed], folders=[folder], watch=watch)[0]
+
+
+def train_together(
+    models: Sequence[MaskedModel],
+    hmms: Sequence[HMM],
+    recipe: Recipe,
+    *,
+    seeds: Sequence[int],
+    folders: Sequence[Path | None] | None = None,
+    watch: Callable[[Evaluation], object] | None = None,
+) -> list[Training]:
+    """Train several models of one size, each on its own text, with one batch for all of them at each step.
+
+    Each ends where `train` would have taken it alone, up to rounding, and its checkpoints are the same: a run
+    that was interrupted together may go on alone, and the other way round. Parameters are those of `train`,
+    one of each for every model. Speeds are those of the device: all symbols that it read in a second.
+
+    Raises
+    ------
+    TypeError
+        If there is more than one model and one cannot be stacked (see `lmcourse.neural.together.Stackable`).
+    """
+    if not models:
+        return []
+    folders = [None] * len(models) if folders is None else folders
+    with contextlib.ExitStack() as stack:
+        for folder in folders:
             if folder is not None:
-                record = run | {"history": [list(evaluation) for evaluation in history]}
-                checkpoints.save_checkpoint(folder, step, model, optimizer, record)
-            if watch:
-                watch(history[-1])
-            plateau = _plateau(history, recipe.patience)
-    tokens = (step - first) * recipe.batch * recipe.length
-    rate = tokens / seconds if tokens else math.nan
-    peak = peak_flops(device, bf16=recipe.bf16 and on_cuda)
-    share = rate * model.training_flops(recipe.length) / peak
-    return Training(tuple(history), plateau and step < recipe.steps, rate, share)
+                stack.enter_context(checkpoints.locked(folder))
+        given = zip(models, hmms, seeds, folders, strict=True)
+        runs = [_Run(model, hmm, recipe, seed, folder, watch) for model, hmm, seed, folder in given]
+        if len(runs) > 1 and not all(isinstance(run.model, Stackable) for run in runs):
+            raise TypeError("only models with hide() and loss_at(), such as Bert, can be trained together")
+        device = runs[0].device
+        if recipe.compile and device.type == "cuda" and len(runs) == 1:
+            runs[0].module.compile()
+        stack.enter_context(_deterministic(device.type == "cuda"))
+        with _bar(recipe.steps, min(run.step for run in runs)) as bar:
+            while behind := [run for run in runs if not run.ended]:
+                start = min(run.step for run in behind)
+                group = [run for run in behind if run.step == start]
+                _advance(group, recipe, bar)
+                bar.set_postfix_str(f"KL {group[0].history[-1].kl:.4f}")
+    peak = peak_flops(device, bf16=recipe.bf16 and device.type == "cuda")
+    return [run.outcome(peak) for run in runs]
+
+
+class _Run:
+    """One model on its way: where it stands, and how to take it further."""
+
+    def __init__(
+        self,
+        model: MaskedModel,
+        hmm: HMM,
+        recipe: Recipe,
+        seed: int,
+        folder: Path | None,
+        watch: Callable[[Evaluation], object] | None,
+    ) -> None:
+        if not isinstance(model, nn.Module):
+            raise TypeError(f"model is {type(model).__name__}; give a torch module that is a MaskedModel")
+        if model.n_symbols != hmm.n_symbols:
+            raise ValueError(f"the model has {model.n_symbols} symbols and the text has {hmm.n_symbols}")
+        self.model, self.module, self.recipe, self.seed = model, model, recipe, seed
+        self.folder, self.watch = folder, watch
+        self.device = next(model.parameters()).device
+        self.law = as_law(hmm, device=self.device)
+        self.optimizer = torch.optim.Adam(model.parameters(), lr=recipe.learning_rate)
+        self.test = _TestText(hmm, recipe, seed, self.device)
+        self.name = {
+            "recipe": asdict(recipe),
+            "seed": seed,
+            "model": type(model).__name__,
+            "text": hmm_hash(hmm),
+        }
+        self.step, self.history, self.seconds = _resume(folder, model, self.optimizer, self.name)
+        if not self.history:
+            self._evaluate()
+
+    @property
+    def ended(self) -> bool:
+        return self.step >= self.recipe.steps or self.plateau
+
+    @property
+    def plateau(self) -> bool:
+        return _plateau(self.history, self.recipe.patience)
+
+    def text(self, k: int) -> Tensor:
+        """Draw the text of a step."""
+        draws = generator(self.seed, TEXT, k, device=self.device)
+        return sample_symbols(self.law, self.recipe.batch, self.recipe.length, draws)
+
+    def hiding(self, k: int) -> torch.Generator:
+        """Start the generator that hides positions in a step."""
+        return generator(self.seed, HIDING, k, device=self.device)
+
+    def descend(self, k: int) -> None:
+        """Take a step of Adam along the gradients that are there."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.recipe.rate(k)
+        nn.utils.clip_grad_norm_(self.module.parameters(), self.recipe.clip)
+        self.optimizer.step()
+
+    def arrive(self, step: int, loss: float, seconds: float) -> None:
+        """Note that training has reached a step, evaluate, and keep a checkpoint."""
+        if not math.isfinite(loss):
+            raise TrainingError(
+                f"the loss became {loss} between steps {self.step} and {step}: lower learning_rate "
+                f"(now {self.recipe.learning_rate}) or raise warmup (now {self.recipe.warmup})"
+            )
+        self.step = step
+        self.seconds += seconds
+        self._evaluate()
+
+    def outcome(self, peak: float) -> Training:
+        read = self.step * self.recipe.batch * self.recipe.length
+        rate = read / self.seconds if self.seconds else math.nan
+        share = rate * self.model.training_flops(self.recipe.length) / peak
+        return Training(tuple(self.history), self.plateau and self.step < self.recipe.steps, rate, share)
+
+    def _evaluate(self) -> None:
+        self.history.append(self.test.evaluate(self.model, self.step))
+        if self.folder is not None and self.step:
+            history = [list(evaluation) for evaluation in self.history]
+            record = self.name | {"history": history, "seconds": self.seconds}
+            checkpoints.save_checkpoint(self.folder, self.step, self.module, self.optimizer, record)
+        if self.watch:
+            self.watch(self.history[-1])
+
+
+def _advance(group: Sequence[_Run], recipe: Recipe, bar: Any) -> None:
+    """Take runs that stand at one step to their next evaluation, side by side."""
+    start = time.perf_counter()
+    first, device = group[0].step, group[0].device
+    last = min(first + recipe.evaluate_every, recipe.steps)
+    bf16 = recipe.bf16 and device.type == "cuda"
+    total = torch.zeros(len(group), device=device)
+    for run in group:
+        run.module.train()
+    for k in range(first, last):
+        with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
+            loss = _losses(group, k)
+        for run in group:
+            run.optimizer.zero_grad(set_to_none=True)
+        loss.sum().backward()  # type: ignore[no-untyped-call]
+        for run in group:
+            run.descend(k)
+        total += loss.detach()
+        bar.update()
+    means = (total / (last - first)).tolist()  # waits for the device
+    seconds = (time.perf_counter() - start) / len(group)
+    for run, mean in zip(group, means, strict=True):
+        run.arrive(last, mean, seconds)
+
+
+def _losses(group: Sequence[_Run], k: int) -> Tensor:
+    """Loss of each run at a step."""
+    texts = [run.text(k) for run in group]
+    if len(group) == 1:
+        return group[0].model.loss(texts[0], group[0].hiding(k))[None]
+    stackable = [cast(Stackable, run.model) for run in group]
+    hidden = [
+        model.hide(text, run.hiding(k)) for model, text, run in zip(stackable, texts, group, strict=True)
+    ]
+    return losses(stackable, torch.stack(texts), torch.stack(hidden))
 
 
 def evaluate(
@@ -311,9 +421,10 @@ def _plateau(history: list[Evaluation], patience: int | None) -> bool:
 
 def _resume(
     folder: Path | None, model: nn.Module, optimizer: torch.optim.Optimizer, run: dict[str, Any]
-) -> tuple[int, list[Evaluation]]:
+) -> tuple[int, list[Evaluation], float]:
+    """Step, evaluations and seconds of training of the checkpoint in a folder, if there is one."""
     if folder is None or not (folder / checkpoints.STATE).is_file():
-        return 0, []
+        return 0, [], 0.0
     step, record, tensors = checkpoints.read_checkpoint(folder)
     for name, wanted in run.items():
         if record.get(name) != wanted:
@@ -321,9 +432,16 @@ def _resume(
                 f"the checkpoint in {folder} is of another run: its {name} is {record.get(name)}, "
                 f"not {wanted}; use another folder, or delete this one"
             )
+    try:
+        history = [Evaluation(*values) for values in record["history"]]
+        seconds = float(record["seconds"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"the record in {folder} is damaged ({error!r}); delete {folder} to train from the beginning"
+        ) from None
     checkpoints.put_weights(model, tensors, folder)
     checkpoints.put_optimizer(optimizer, tensors)
-    return step, [Evaluation(*values) for values in record["history"]]
+    return step, history, seconds
 
 
 def _bar(total: int, done: int) -> Any:

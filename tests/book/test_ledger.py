@@ -12,25 +12,27 @@ from tiny import ROOT, TinyCourse
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 
 import ledger
+import real_text
 
-from lmcourse.experiments import chapter13_sweep
+from lmcourse.experiments import chapter08, chapter08_ladder, chapter08_table, chapter13_sweep
 from lmcourse.provenance import Provenance, Result
 from lmcourse.published import PROMPT_AND_HEAD
 
 STORED = ROOT / "results" / f"{chapter13_sweep.NAME}.cpu.json"
+REAL_TEXT = [ROOT / "results" / f"{module.NAME}.cpu.json" for module in (chapter08_table, chapter08_ladder)]
 CHECKED = {"gibbs": {"passed": True, "instances": 7, "worst_ratio": 0.5}}
 
 
-def sweep(prompt, head):
+def sweep(prompt, head, method="gru", setting="teaching", device="a processor"):
     """A result in which accuracies are these functions of the number of states, give or take a hair."""
     cells = []
     for states in (8, 10):
         for seed, hair in enumerate((-1e-4, 0, 1e-4)):
-            cell = {"states": states, "seed": seed, "method": "gru", "size": "cpu", "setting": "teaching"}
-            numbers = {"prompt_20": prompt(states) + hair, "head": head(states)}
+            cell = {"states": states, "seed": seed, "method": method, "size": "cpu", "setting": setting}
+            numbers = {"prompt_20": prompt(states) + hair, "prompt_5": 0.1, "head": head(states)}
             cells.append({"cell": cell, "numbers": numbers, "speed": {}, "seconds": 60.0})
     p = Provenance("f", {}, 0, "cpu", False, "here", 360.0, "", {}, "")
-    return Result("sweep", {"cells": cells, "devices": ["a processor"]}, {}, p)
+    return Result("sweep", {"cells": cells, "devices": [device]}, {}, p)
 
 
 def published(way, states):
@@ -61,14 +63,34 @@ def test_verdicts_on_the_curves(prompt, head, verdict):
 def test_a_row_of_the_curves_says_seeds_interval_and_device():
     claim = {"id": "W4", "experiment": "prompt-and-head"}
     row = ledger.row(claim, {}, {"cpu": sweep(lambda s: 0.9, lambda s: 0.8)})
-    text = row.cpu.replace("\N{NO-BREAK SPACE}", " ")
-    assert "8, 10 states: prompt 90.0, 90.0; head 80.0, 80.0; prompt minus head +10.0 ± 0.0" in text
-    assert "(%; 3 seeds, 95 % intervals; a processor, 6 minutes)" in text
+    assert row.cpu.replace("\N{NO-BREAK SPACE}", " ") == (
+        "GRU, 8, 10 states: prompt 90.0, 90.0; head 80.0, 80.0; prompt minus head +10.0 ± 0.0, +10.0 ± 0.0 "
+        "(3 seeds). In %, 95 % intervals, teaching temperatures; a processor, 6 minutes"
+    )
     assert row.published.startswith("4, 8, 10, 15, 25, 30 states: prompt 99.7, 97,")
     assert row.gpu == ledger.NO_GPU
-    assert row.command == "`lmcourse results refresh chapter13-sweep`"
-    both = {name: sweep(lambda s: 0.9, lambda s: 0.8) for name in ("cpu", "gpu")}
-    assert "a processor" in ledger.row(claim, {}, both).gpu
+    assert row.verdict.startswith("partly")
+    assert row.command == "`lmcourse results refresh chapter13-sweep`; on a GPU `make gpu`"
+
+
+def test_a_run_on_a_gpu_has_its_own_column_and_verdict():
+    """There BERT counts, whatever the temperatures; here the order is the other way round."""
+    claim = {"id": "W4", "experiment": "prompt-and-head"}
+    on_gpu = sweep(lambda s: 0.7, lambda s: 0.8, "bert", "paper", "a large GPU")
+    row = ledger.row(claim, {}, {"cpu": sweep(lambda s: 0.9, lambda s: 0.8), "gpu": on_gpu})
+    assert row.gpu.startswith(
+        "BERT, 8, 10 states: prompt 70.0, 70.0; head 80.0, 80.0; prompt minus head -10.0"
+    )
+    assert row.gpu.endswith("paper temperatures; a large GPU, 6 minutes")
+    assert row.verdict.startswith("on a CPU: partly: prompts beat heads at 2 of 2")
+    assert row.verdict.endswith("On a GPU: not reproduced")
+
+
+def test_both_networks_of_a_sweep_are_shown():
+    both = sweep(lambda s: 0.9, lambda s: 0.8)
+    both.values["cells"] += sweep(lambda s: 0.7, lambda s: 0.6, "bert").values["cells"]
+    row = ledger.row({"id": "W4", "experiment": "prompt-and-head"}, {}, {"cpu": both})
+    assert "(3 seeds). BERT, 8, 10 states: prompt 70.0, 70.0; head 60.0, 60.0" in row.cpu
 
 
 def test_rows_of_theorems_and_of_what_is_not_attempted():
@@ -81,6 +103,75 @@ def test_rows_of_theorems_and_of_what_is_not_attempted():
     assert ledger.row({"id": "S1"}, {}, {}).verdict == ledger.NO_CHAPTER
 
 
+FITS = ("quadratic", "mean_from_hidden", "moved")
+BACKWARDS = {f"{t}_{f}": 10 + k for t in chapter08.TASKS for k, f in enumerate(real_text.SYMBOL)}
+
+
+RANDOM_3_ENOUGH_4, RANDOM_4_ENOUGH_3 = (
+    f"partly: task words beat random words on {better} of 4 tasks, and keep nine tenths of the gain of "
+    f"$f(s)$ on {enough}"
+    for better, enough in ((3, 4), (4, 3))
+)
+
+
+def real_text_values(**changes):
+    """Values of the table of chapter 8 in which every claim holds, but for the changes: task_feature_way."""
+    level = {"hidden": 85, "mean_embedding": 84, "task_logits": 83, "class_logits": 80, "random_logits": 75}
+    hair = [0.001 * k for k in (-1, 0, 1, -1, 1, 9, 9, 9, 9, 9)]  # the last five are not to be looked at
+    accuracy = {
+        task: {
+            name: {"alone": [(v - 5) / 100 + h for h in hair], "prompted": [v / 100 + 2 * h for h in hair]}
+            for name, v in (level | {"majority": 50}).items()
+        }
+        for task in chapter08.TASKS
+    }
+    for key, value in changes.items():
+        task, _, feature = key.partition("_")
+        if task in accuracy:
+            accuracy[task][feature]["prompted"] = [value / 100 + 2 * h for h in hair]
+    fits = {"linear": 0.9, "quadratic": 0.95, "mean_from_hidden": 0.95, "own": 0.85, "moved": 0.845}
+    fits |= {key: value for key, value in changes.items() if key in fits}
+    return {"accuracy": accuracy, "log_partition": {n: [v + h for h in hair] for n, v in fits.items()}}
+
+
+@pytest.mark.parametrize(
+    ("judge", "changes", "verdict"),
+    [
+        (real_text.completion, {}, "reproduced: on 8 of 8 tests"),
+        (real_text.completion, {"movie_random_logits": 83}, RANDOM_3_ENOUGH_4),
+        (real_text.completion, {"questions_task_logits": 79}, RANDOM_4_ENOUGH_3),
+        (real_text.completion, {f"{t}_task_logits": 60 for t in chapter08.TASKS}, "not reproduced"),
+        (real_text.quadratic, {}, "reproduced: on 3 of 3 tests"),
+        (real_text.quadratic, {"quadratic": 0.85}, "partly: on 2 of 3 tests"),
+        (real_text.quadratic, {"mean_from_hidden": 0.85, "moved": 0.8}, "partly: on 1 of 3 tests"),
+        (
+            real_text.quadratic,
+            dict.fromkeys(("quadratic", "mean_from_hidden", "moved"), 0.1),
+            "not reproduced",
+        ),
+        (real_text.orders, {}, "partly: 21 of 21 orders"),
+        (real_text.orders, {"movie_task_logits": 84.5}, "partly: 20 of 21 orders"),
+        (
+            real_text.orders,
+            {f"{t}_{f}": 10 for t in chapter08.TASKS for f in real_text.SYMBOL},
+            "not reproduced",
+        ),
+    ],
+)
+def test_verdicts_on_real_text(judge, changes, verdict):
+    assert judge(real_text_values(**changes))[1].startswith(verdict)
+
+
+def test_a_row_on_real_text_says_device_and_command():
+    p = Provenance("f", {}, 0, "cpu", False, "a processor", 360.0, "", {}, "")
+    stored = {chapter08_table.NAME: Result(chapter08_table.NAME, real_text_values(), {}, p)}
+    row = ledger.row({"id": "S1", "experiment": "completion"}, {}, stored)
+    assert row.published == "no number in hand"
+    assert row.cpu.startswith("task words: movie 83.0, +8.0 ± 0.0 against random words, 95 % of the gain")
+    assert row.cpu.endswith("(a processor, 6 minutes)")
+    assert (row.gpu, row.command) == (ledger.NO_GPU, "`lmcourse results refresh chapter08-table`")
+
+
 @pytest.fixture(scope="module")
 def course(tmp_path_factory):
     course = TinyCourse(tmp_path_factory.mktemp("ledger"))
@@ -91,7 +182,8 @@ def course(tmp_path_factory):
     for name in ("claims.toml", "ledger.md", "theorems.md", "bibliography.md"):
         shutil.copy(ROOT / "book" / name, course.folder / "book")
     (course.folder / "results").mkdir()
-    shutil.copy(STORED, course.folder / "results")
+    for path in (STORED, *REAL_TEXT):
+        shutil.copy(path, course.folder / "results")
     result = course.build()
     assert result.returncode == 0, result.stdout + result.stderr
     return course
@@ -105,7 +197,7 @@ def test_the_page_has_every_claim_with_a_verdict(course):
     claims = ledger.load_claims()
     assert [text[0].split()[0] for text in texts] == [claim["id"] for claim in claims]
     for claim, text in zip(claims, texts, strict=True):
-        attempted = "theorems" in claim or claim.get("experiment") == "prompt-and-head"
+        attempted = "theorems" in claim or claim.get("experiment") not in (None, "memory-and-vanilla")
         assert (text[4] == ledger.NO_CHAPTER) is not attempted
         assert bool(text[5]) is attempted
     [heads] = [row for row, claim in zip(rows, claims, strict=True) if claim["id"] == "W1"]

@@ -50,6 +50,8 @@ def test_more_batch_axes_and_no_positions(hmm):
     whole = exact.masked_conditionals(law, symbols)
     assert whole.shape == (2, 3, 7, 5)
     torch.testing.assert_close(whole[1], exact.masked_conditionals(law, symbols[1]))
+    assert exact.masked_conditionals(law, torch.empty(3, 0, dtype=torch.long)).shape == (3, 0, 5)
+    torch.testing.assert_close(whole, exact.masked_conditionals(law, symbols.to(torch.uint8)))
     posterior = exact.initial_posterior(law, torch.empty(3, 0, dtype=torch.long))
     torch.testing.assert_close(posterior, law.initial.expand(3, -1))
 

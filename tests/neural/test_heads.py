@@ -93,9 +93,22 @@ def test_controls():
         (np.ones((3, 2)), [0, 1], "a row and a label"),
         (np.array([[1.0], [np.nan]]), [0, 1], r"features\[1, 0\] is nan"),
         (np.ones((2, 2)), [-1, 1], "labels must be 0 or 1"),
+        (np.ones((0, 2)), [], "and at least one"),
     ],
 )
 def test_errors(features, labels, message):
     for fit in (heads.fit_logistic, lambda x, y: heads.fit_adam(x, y, seed=0)):
         with pytest.raises(ValueError, match=message):
             fit(features, labels)
+
+
+def test_impossible_calls():
+    with pytest.raises(ValueError, match="features have 3 columns and the head 2 weights"):
+        heads.Head(np.ones(2), 0.0).accuracy(np.ones((1, 3)), [1])
+    with pytest.raises(ValueError, match="batch is 0"):
+        heads.fit_adam(np.ones((2, 2)), [0, 1], seed=0, batch=0)
+    with pytest.raises(ValueError, match="number of test labels is 0"):
+        heads.majority_accuracy([1], [])
+    for symbol in (-1, 3):
+        with pytest.raises(ValueError, match=r"must be 0\.\.2; a mask has no indicator"):
+            heads.one_hot_tokens([[symbol]], 3)

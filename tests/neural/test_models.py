@@ -169,7 +169,8 @@ def test_streams_of_a_seed_differ():
     ("wrong", "message"),
     [
         (torch.zeros(3, dtype=torch.long), r"expected \(N, T\)"),
-        (torch.zeros(3, 0, dtype=torch.long), "T at least 1"),
+        (torch.zeros(3, 0, dtype=torch.long), "both at least 1"),
+        (torch.zeros(0, 3, dtype=torch.long), "both at least 1"),
         (torch.zeros(3, 2), "give integers"),
         (torch.tensor([[0, 7]]), r"symbols\[0, 1\] is 7"),
     ],
@@ -178,6 +179,18 @@ def test_wrong_symbols(model, wrong, message):
     for call in (model.logits, model.context):
         with pytest.raises(ValueError, match=message):
             call(wrong)
+
+
+def test_wrong_types_and_positions(model, symbols):
+    for dtype in (torch.bool, torch.uint8, torch.int16):
+        with pytest.raises(ValueError, match=r"give integers .* as int64"):
+            model.logits((symbols > 2).to(dtype))
+    for wrong in (torch.zeros(5, dtype=torch.long), torch.zeros(6), torch.zeros(6, 1, dtype=torch.long)):
+        with pytest.raises(ValueError, match="a position for each sequence"):
+            model.blank_logits(symbols, wrong)
+    for position in (-1, 7):
+        with pytest.raises(ValueError, match=rf"positions\[0\] is {position}; positions are 0..6"):
+            model.blank_logits(symbols, torch.full((6,), position))
 
 
 def test_wrong_prompts_and_sizes(model, symbols):

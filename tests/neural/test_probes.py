@@ -132,6 +132,33 @@ def test_tuning_leaves_the_model_alone_and_repeats(build, data):
     assert reached == max(fits[0].validation)
 
 
+def test_impossible_tuning(hmm, data):
+    symbols, labels = data
+    model = seeded(0, lambda: LeaveOneOutGRU(5, width=8))
+
+    def tune(symbols=symbols, labels=labels, validation=symbols, **more):
+        probes.tune_prompt(model, symbols, labels, validation, labels, seed=0, **{**SMALL, **more})
+
+    for wrong, message in (
+        ({"n_tokens": 0}, "n_tokens is 0; it must be at least 1"),
+        ({"epochs": 0}, "epochs is 0"),
+        ({"learning_rate": np.nan}, "the prompt diverged; lower learning_rate"),
+        ({"symbols": symbols[:0]}, "both at least 1"),
+        ({"labels": labels[1:]}, "a row and a label for each example"),
+        ({"validation": symbols[1:]}, "a row and a label for each example"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            tune(**wrong)
+        assert all(p.requires_grad for p in model.parameters())
+    small = probes.mask_predictions(model, symbols.astype(np.int8))
+    np.testing.assert_array_equal(small, probes.mask_predictions(model, symbols))
+    with pytest.raises(ValueError, match=r"posteriors has shape \(2, 5\), expected \(N, 4\)"):
+        probes.prompted_predictions(hmm, np.full((2, 5), 0.2), np.ones(4))
+    laws = np.full((2, 4), 0.25)
+    with pytest.raises(ValueError, match="steps is 0"):
+        probes.best_exact_prompt(hmm, laws, [0, 1], laws, [0, 1], seed=0, steps=0)
+
+
 def test_a_prompt_finds_what_only_a_prompt_can():
     """The network shows the first symbol in place of the second if the state from the left is large."""
 

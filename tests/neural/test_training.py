@@ -2,6 +2,10 @@
 
 import itertools
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +17,10 @@ from lmcourse.neural.bert import Bert
 from lmcourse.neural.checkpoints import CheckpointError
 from lmcourse.neural.gru import LeaveOneOutGRU
 from lmcourse.neural.model import seeded
+from lmcourse.neural.together import losses
 from lmcourse.neural.training import Recipe, TrainingError, train
+
+ROOT = Path(__file__).parents[2]
 
 RECIPE = Recipe(
     steps=12, batch=8, length=6, learning_rate=1e-2, warmup=2, evaluate_every=4, evaluation_sequences=60
@@ -129,10 +136,80 @@ def test_interrupted_and_resumed_is_uninterrupted(hmm, build, tmp_path):
     again = build()
     assert train(again, hmm, RECIPE, seed=3, folder=tmp_path).history == expected.history
     assert torch.equal(weights(again), weights(whole))
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["state.json", "step-12.safetensors"]
+    assert {p.name for p in tmp_path.iterdir()} - {checkpoints.LOCK} == {"state.json", "step-12.safetensors"}
     loaded = build(seed=9)
     assert checkpoints.load_weights(loaded, tmp_path) == 12
     assert torch.equal(weights(loaded), weights(whole))
+
+
+def test_together_is_as_alone(hmm, tmp_path):
+    """Three seeds of BERT as one batch, in float64: the same weights, evaluations and checkpoints."""
+    seeds, others = (0, 1, 2), [hmm, hmm, reference.HMM(hmm.initial, hmm.transition, hmm.emission[::-1])]
+    alone = [bert(seed).double() for seed in seeds]
+    for model, law, seed in zip(alone, others, seeds, strict=True):
+        train(model, law, RECIPE, seed=seed)
+    folders = [tmp_path / str(seed) for seed in seeds]
+    started = bert(2).double()  # the last one is ahead: the others catch up
+    with pytest.raises(KeyboardInterrupt):
+        train(started, others[2], RECIPE, seed=2, folder=folders[2], watch=interrupt_at(4))
+    models = [bert(seed).double() for seed in seeds]
+    with pytest.raises(KeyboardInterrupt):
+        training.train_together(models, others, RECIPE, seeds=seeds, folders=folders, watch=interrupt_at(8))
+    models = [bert(9).double() for _ in seeds]
+    found = training.train_together(models, others, RECIPE, seeds=seeds, folders=folders)
+    for one, other, result in zip(alone, models, found, strict=True):
+        torch.testing.assert_close(weights(one), weights(other), rtol=0, atol=1e-9)
+        assert [e.step for e in result.history] == [0, 4, 8, 12]
+        assert result.tokens_per_second > 0
+    assert not torch.allclose(weights(models[0]), weights(models[1]), atol=1e-3)
+    by_hand = bert(5).double()
+    assert train(by_hand, hmm, RECIPE, seed=0, folder=folders[0]).history == found[0].history
+
+
+def interrupt_at(step):
+    def interrupt(evaluation):
+        if evaluation.step == step:
+            raise KeyboardInterrupt
+
+    return interrupt
+
+
+def test_together_each_stops_at_its_own_plateau(hmm):
+    recipe = Recipe(**{**RECIPE.__dict__, "patience": 1, "steps": 400, "learning_rate": 1e-2})
+    alone = [train(bert(seed).double(), hmm, recipe, seed=seed).history[-1].step for seed in (0, 1, 2)]
+    models = [bert(seed).double() for seed in (0, 1, 2)]
+    found = training.train_together(models, [hmm] * 3, recipe, seeds=[0, 1, 2])
+    assert [result.history[-1].step for result in found] == alone
+    assert len(set(alone)) > 1
+
+
+def test_what_cannot_be_trained_together(hmm):
+    with pytest.raises(TypeError, match="only models with hide"):
+        training.train_together([gru(), gru()], [hmm, hmm], RECIPE, seeds=[0, 1])
+    wide = Bert(5, layers=1, width=16, heads=2, max_length=8)
+    with pytest.raises(ValueError, match="differ in size"):
+        training.train_together([bert(), wide], [hmm, hmm], RECIPE, seeds=[0, 1])
+    text = torch.zeros(2, 3, 6, dtype=torch.long)
+    with pytest.raises(ValueError, match="1 models, 2 batches of symbols"):
+        losses([bert()], text, text[:, :, :1])
+
+
+def test_a_folder_is_one_process_s(hmm, tmp_path):
+    code = (
+        "import sys, pathlib; from lmcourse.neural.checkpoints import locked\n"
+        "with locked(pathlib.Path(sys.argv[1])): print('has it', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | {"PYTHONPATH": str(ROOT)}
+    ) as other:
+        assert other.stdout.readline() == b"has it\n"
+        with pytest.raises(CheckpointError, match="another process is training in"):
+            train(gru(), hmm, RECIPE, seed=0, folder=tmp_path)
+        other.kill()
+    (tmp_path / ".step-4-left.safetensors").write_bytes(b"half")
+    train(gru(), hmm, RECIPE, seed=0, folder=tmp_path)
+    assert {p.name for p in tmp_path.iterdir()} - {checkpoints.LOCK} == {"state.json", "step-12.safetensors"}
 
 
 def test_a_plateau_stops(hmm):
@@ -176,7 +253,17 @@ def test_text_of_other_symbols(hmm):
         train(LeaveOneOutGRU(6, width=8), hmm, RECIPE, seed=0)
 
 
-@pytest.mark.parametrize("change", [{"steps": 0}, {"batch": 0}, {"learning_rate": 0.0}, {"warmup": -1}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"steps": 0},
+        {"batch": 0},
+        {"learning_rate": 0.0},
+        {"learning_rate": np.nan},
+        {"warmup": -1},
+        {"patience": 0},
+    ],
+)
 def test_impossible_recipes(change):
     with pytest.raises(ValueError, match="must be"):
         Recipe(**{"steps": 1, "batch": 1, "length": 1, **change})
@@ -196,6 +283,13 @@ def test_checkpoints_that_cannot_be_used(hmm, tmp_path):
     with pytest.raises(CheckpointError, match=r"of another model.*size mismatch"):
         checkpoints.load_weights(LeaveOneOutGRU(5, width=9), tmp_path)
     state, tensors = tmp_path / "state.json", tmp_path / "step-12.safetensors"
+    whole = json.loads(state.read_text())
+    for history in (None, [[0, 1]], 7):
+        record = {**whole["record"], "history": history}
+        state.write_text(json.dumps(whole | {"record": record}))
+        with pytest.raises(CheckpointError, match="is damaged"):
+            train(gru(), hmm, RECIPE, seed=0, folder=tmp_path)
+    state.write_text(json.dumps(whole))
     data = tensors.read_bytes()
     tensors.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
     with pytest.raises(CheckpointError, match="its hash differs"):

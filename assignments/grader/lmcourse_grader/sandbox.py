@@ -261,7 +261,7 @@ def _watch(process: subprocess.Popen[bytes], limits: Limits, start: float) -> Ou
     except subprocess.TimeoutExpired:
         return outcome("time")
     number = -code if code < 0 else code - 128 if code > 128 else 0
-    slow = time.monotonic() - start >= limits.seconds
+    slow = time.monotonic() - start >= limits.resources("none")["CPU"] + 1  # when the kernel kills for time
     if number == signal.SIGXCPU or (number == signal.SIGKILL and slow):
         return outcome("time")
     return outcome("signal", number) if number else outcome("exit", code)
