@@ -48,7 +48,7 @@ class CausalModel:
 
     @property
     def width(self) -> int:
-        """Dimension d of `f(s)` and of the embeddings."""
+        """D."""
         return int(self.embeddings.shape[1])
 
     @property
