@@ -542,6 +542,10 @@ ATTACKS: dict[str, Attack] = {
     "magics": cell(
         "%matplotlib inline\n!pip install something\nentropy?\n" + HONEST, Status.RIGHT, score=6.0
     ),
+    "magic-and-a-question": cell(
+        "%matplotlib inline\n" + HONEST.rstrip() + "  # is this right?\n", Status.RIGHT, score=6.0
+    ),
+    "does-not-compile": cell("def f(a, a):\n    pass\n" + HONEST, Status.RIGHT, score=6.0),
     "mutates-arguments": cell(HONEST.replace("    p = ", "    p[p == 0] = 1; p = "), Status.RIGHT, score=6.0),
     "prints": cell(HONEST.replace("    p = ", "    print(p * 2); p = "), Status.RIGHT, score=6.0),
     "numpy-scalar": cell(HONEST.replace("float(", "("), Status.RIGHT, score=6.0),

@@ -99,9 +99,9 @@ class Grader:
             raise sandbox.NoSandbox(f"the sandbox did not start: {outcome.ended}, {outcome.printed[:300]}")
         for message in exchange.messages(outcome):
             if isinstance(message.get("problem"), str):
-                return [], [], message["problem"]
+                return [], [], exchange.text(message["problem"])
             if "cells" in message:
-                return notebook.cells(message), [str(note) for note in message["notes"]], ""
+                return notebook.cells(message), [exchange.text(note) for note in message["notes"]], ""
         return [], [], "The file could not be read within the limits of time and memory: clear its outputs."
 
 
