@@ -86,7 +86,8 @@ def test_what_only_looks_like_a_magic_is_code():
 
 
 @pytest.mark.parametrize(
-    "trial", ["def g(a, a):\n    pass", "nonlocal x", "def g():\n    from math import *", "y = 1" + "+1" * 700]
+    "trial",
+    ["def g(a, a):\n    pass", "nonlocal x", "def g():\n    from math import *", "y = 1" + "+1" * 700],
 )
 def test_a_trial_that_does_not_compile_sinks_nothing(trial):
     statements = [*slicing.parse(trial).body, *slicing.parse("def f():\n    return 1").body]

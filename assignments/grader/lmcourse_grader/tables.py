@@ -13,28 +13,23 @@ from pathlib import Path
 
 from lmcourse_grader.assignment import Assignment
 from lmcourse_grader.grade import Status
-from lmcourse_grader.marks import HAND_COLUMNS, Hand, Result
+from lmcourse_grader.marks import HAND_COLUMNS, Hand, Result, guarded, name_of
 
 
-def guarded(value: object) -> object:
-    """Return a cell that no spreadsheet takes for a formula."""
-    if isinstance(value, str) and value.lstrip().startswith(("=", "+", "-", "@")):
-        return "'" + value
-    return value.replace("\t", " ").replace("\r", " ") if isinstance(value, str) else value
-
-
-def write(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+def write(
+    path: Path, header: Sequence[str], rows: Iterable[Sequence[object]], encoding: str = "utf-8"
+) -> None:
     """Write a table, whole or not at all; None is an empty cell."""
     draft = path.with_suffix(".part")
-    with draft.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream)
-        writer.writerow([guarded(cell) for cell in header])
-        writer.writerows([guarded(_short(cell)) for cell in row] for row in rows)
+    with draft.open("w", newline="", encoding=encoding) as stream:
+        csv.writer(stream).writerows([_cell(value) for value in row] for row in (header, *rows))
     os.replace(draft, path)
 
 
-def _short(cell: object) -> object:
-    return format(cell, ".10g") if isinstance(cell, float) else cell
+def _cell(value: object) -> object:
+    if isinstance(value, str):
+        return guarded(value.replace("\t", " ").replace("\r", " "))
+    return format(value, ".10g") if isinstance(value, float) else value
 
 
 def write_all(
@@ -94,19 +89,22 @@ def write_all(
         ),
     )
     points = {question.id: question.points for question in assignment.questions}
-    by_hand = [
-        [r.student, mark.grade.id, mark.score, points[mark.grade.id], mark.comment]
+    by_hand: list[list[object]] = [
+        [
+            *(r.student, mark.grade.id, mark.score, points[mark.grade.id], mark.comment),
+            name_of(mark.grade.text),
+        ]
         for r in results
         for mark in r.marks
         if mark.grade.status is Status.HAND
     ]
     listed = {(row[0], row[1]) for row in by_hand}
     by_hand += [
-        [student, question, score, points[question], comment]
-        for (student, question), (score, comment) in (hand or {}).items()
+        [student, question, given.points, points[question], given.comment, given.answer]
+        for (student, question), given in (hand or {}).items()
         if (student, question) not in listed
     ]
-    write(out / "by-hand.csv", HAND_COLUMNS, by_hand)
+    write(out / "by-hand.csv", HAND_COLUMNS, by_hand, "utf-8-sig")  # Excel takes it for UTF-8 then
 
 
 def _scores(result: Result, ids: list[str]) -> list[float | None]:

@@ -15,7 +15,6 @@ import re
 import symtable
 from collections.abc import Iterable
 
-
 MAGIC = re.compile(r"(\s*)([%!?]|.*\?\s*$|[\w, ]+=\s*[%!])")
 
 
