@@ -548,6 +548,7 @@ ATTACKS: dict[str, Attack] = {
     "does-not-compile": cell("def f(a, a):\n    pass\n" + HONEST, Status.RIGHT, score=6.0),
     "mutates-arguments": cell(HONEST.replace("    p = ", "    p[p == 0] = 1; p = "), Status.RIGHT, score=6.0),
     "prints": cell(HONEST.replace("    p = ", "    print(p * 2); p = "), Status.RIGHT, score=6.0),
+    "displays": cell(HONEST.replace("    p = ", "    display(p); p = "), Status.RIGHT, score=6.0),
     "numpy-scalar": cell(HONEST.replace("float(", "("), Status.RIGHT, score=6.0),
     "own-helper-and-table": cell(
         """
