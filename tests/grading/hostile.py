@@ -480,6 +480,14 @@ ATTACKS: dict[str, Attack] = {
         """,
         Status.ERROR,
     ),
+    "socket-to-the-host": body(
+        """
+        import socket
+        socket.socket(40, socket.SOCK_STREAM)
+        """,
+        Status.ERROR,
+        says="not permitted",
+    ),
     "writes-outside": body(
         """
         import os

@@ -272,7 +272,7 @@ def test_canvas_rows_come_from_its_own_export(world):
         "Student,ID,SIS User ID,SIS Login ID,Section,A tiny assignment (991)\n"
         "    Points Possible,,,,,15\nAnn A,17,s17,ann,one,\nCy C,18,s18,cy,one,\n"
     )
-    tables.write_all(plan.out, assignment.load(TINY), list(results.values()), roster)
+    assert tables.write_all(plan.out, assignment.load(TINY), list(results.values()), roster) == ["bob"]
     with (plan.out / "canvas.csv").open() as stream:
         rows = list(csv.reader(stream))
     assert rows[0][-1] == "A tiny assignment (991)"

@@ -90,7 +90,7 @@ def run(
 
         graded = grading.run(plan, found, jobs=jobs, watch=watch)
     results = [marks.result(each, grader.assignment, hand) for each in graded]
-    tables.write_all(out, grader.assignment, results, roster, hand)
+    unlisted = tables.write_all(out, grader.assignment, results, roster, hand)
     feedback.write_all(out, grader.assignment, results)
     gradebook.write(out / "gradebook.db", grader.assignment, results)
     plots.write_all(out, grader.assignment, results)
@@ -101,6 +101,8 @@ def run(
         typer.echo(f"  {result.student}: {result.status}. {result.problem}")
     if strangers := {student for student, _ in hand} - {result.student for result in results}:
         typer.echo(f"by-hand.csv has points of students not among these: {', '.join(sorted(strangers))}")
+    if unlisted:
+        typer.echo(f"Not in the roster, so not in canvas.csv: {', '.join(unlisted)}")
     if left := submissions.left_out(submitted):
         typer.echo(f"Not looked at, neither notebook nor zip: {', '.join(left)}")
     alone.close()

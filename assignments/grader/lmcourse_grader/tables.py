@@ -38,10 +38,11 @@ def write_all(
     results: list[Result],
     roster: Path | None = None,
     hand: Hand | None = None,
-) -> None:
+) -> list[str]:
     """Write `grades.csv`, `canvas.csv`, `gradescope.csv` and `by-hand.csv`.
 
-    Marks given by hand (`hand`) to students who are not among the results are kept.
+    Return the students whom the roster does not have. Marks given by hand (`hand`) to students who are not
+    among the results are kept.
     """
     ids = [question.id for question in assignment.questions]
     header = [
@@ -67,7 +68,8 @@ def write_all(
             for r in results
         ),
     )
-    write(out / "canvas.csv", *_canvas(assignment, results, roster))
+    header, rows, strangers = _canvas(assignment, results, roster)
+    write(out / "canvas.csv", header, rows)
     write(
         out / "gradescope.csv",
         [
@@ -105,6 +107,7 @@ def write_all(
         if (student, question) not in listed
     ]
     write(out / "by-hand.csv", HAND_COLUMNS, by_hand, "utf-8-sig")  # Excel takes it for UTF-8 then
+    return strangers
 
 
 def _scores(result: Result, ids: list[str]) -> list[float | None]:
@@ -122,15 +125,18 @@ CANVAS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 
 def _canvas(
     assignment: Assignment, results: list[Result], roster: Path | None
-) -> tuple[list[str], list[list[object]]]:
-    """Canvas's gradebook: with a roster (its own export) the rows it knows, else a row for each student."""
+) -> tuple[list[str], list[list[object]], list[str]]:
+    """Canvas's gradebook: with a roster (its own export) the rows it knows, else a row for each student.
+
+    The third list names the students whom the roster does not have.
+    """
     title = assignment.title
     if roster is None:
         rows: list[list[object]] = [["    Points Possible", "", "", "", "", assignment.points]]
         for r in results:
             canvas_id = r.student if r.student.isdigit() else ""
             rows.append([r.name or r.student, canvas_id, "", "" if canvas_id else r.student, "", r.total])
-        return [*CANVAS, title], rows
+        return [*CANVAS, title], rows, []
     with roster.open(newline="", encoding="utf-8-sig") as stream:
         reader = csv.DictReader(stream)
         people = list(reader)
@@ -140,7 +146,7 @@ def _canvas(
         )
     column = next((name for name in reader.fieldnames or () if name.split(" (")[0] == title), title)
     known = {r.student.casefold(): r for r in results}
-    rows = []
+    rows, strangers = [], set(known)
     for person in people:
         keys = [(person[name] or "").strip().casefold() for name in ("ID", "SIS Login ID", "SIS User ID")]
         row: list[object] = [person[name] for name in CANVAS]
@@ -149,4 +155,5 @@ def _canvas(
             continue
         found = next((known[key] for key in keys if key in known), None)
         rows.append([*row, found.total if found else None])
-    return [*CANVAS, column], rows
+        strangers -= set(keys)
+    return [*CANVAS, column], rows, sorted(known[key].student for key in strangers)
