@@ -95,6 +95,15 @@ def test_a_new_seed_grades_all_code_again(world):
     assert fresh(done) == {"ann": 2, "bob": 2}
 
 
+def test_data_beside_the_hidden_tests_count(world):
+    folder, plan = world
+    keys = []
+    for words in ("one", "one", "two"):
+        (folder / "overlay" / "words.txt").write_text(words)
+        keys.append(run.Grader(plan).hidden["double"].key)
+    assert keys[0] == keys[1] != keys[2]
+
+
 def test_a_damaged_record_is_graded_again(world):
     folder, plan = world
     _, first = graded(plan, folder / "in")

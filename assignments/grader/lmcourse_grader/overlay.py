@@ -107,7 +107,13 @@ def draw(test: hidden.Question, name: str, seed: int | str, rounds: int = 1) -> 
 def source(path: Path, name: str) -> str:
     """Return the part of `hidden.py` that a question's test depends on, and the files beside it."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    beside = [file.read_text(encoding="utf-8") for file in sorted(path.parent.glob("*.py")) if file != path]
+    beside = [
+        hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in sorted(path.parent.rglob("*"))
+        if file.is_file()
+        and file.name not in (path.name, "overlay.toml")
+        and not any(part.startswith((".", "__pycache__")) for part in file.relative_to(path.parent).parts)
+    ]
     table = next((node for node in tree.body if _assigns_questions(node)), None)
     entry = _entry(table, name)
     if entry is None:  # not written as a plain dictionary: any change counts
