@@ -61,7 +61,7 @@ def check(
     assignment: Annotated[str, typer.Argument(help="Which assignment, such as a1.")],
     notebook: Annotated[Path | None, typer.Argument(help="Your notebook, if it is elsewhere.")] = None,
 ) -> None:
-    """Run an assignment's public tests on your notebook; exit code 1 if one fails."""
+    """Run an assignment's public tests on your notebook; exit code 1 if one fails. Ctrl-C ends a cell."""
     import os
 
     from lmcourse.check import check_notebook, find_notebook

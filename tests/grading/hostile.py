@@ -480,6 +480,14 @@ ATTACKS: dict[str, Attack] = {
         """,
         Status.ERROR,
     ),
+    "socket-to-the-host": body(
+        """
+        import socket
+        socket.socket(40, socket.SOCK_STREAM)
+        """,
+        Status.ERROR,
+        says="not permitted",
+    ),
     "writes-outside": body(
         """
         import os
@@ -542,8 +550,13 @@ ATTACKS: dict[str, Attack] = {
     "magics": cell(
         "%matplotlib inline\n!pip install something\nentropy?\n" + HONEST, Status.RIGHT, score=6.0
     ),
+    "magic-and-a-question": cell(
+        "%matplotlib inline\n" + HONEST.rstrip() + "  # is this right?\n", Status.RIGHT, score=6.0
+    ),
+    "does-not-compile": cell("def f(a, a):\n    pass\n" + HONEST, Status.RIGHT, score=6.0),
     "mutates-arguments": cell(HONEST.replace("    p = ", "    p[p == 0] = 1; p = "), Status.RIGHT, score=6.0),
     "prints": cell(HONEST.replace("    p = ", "    print(p * 2); p = "), Status.RIGHT, score=6.0),
+    "displays": cell(HONEST.replace("    p = ", "    display(p); p = "), Status.RIGHT, score=6.0),
     "numpy-scalar": cell(HONEST.replace("float(", "("), Status.RIGHT, score=6.0),
     "own-helper-and-table": cell(
         """

@@ -138,6 +138,10 @@ def split() -> dict:
     return made
 
 
+def kernel(name: object, language: object) -> dict:
+    return tiny() | {"metadata": {"kernelspec": {"name": name, "language": language}}}
+
+
 def deep() -> bytes:
     return b'{"cells": ' + b"[" * 200_000 + b"]" * 200_000 + b"}"
 
@@ -186,6 +190,7 @@ SPOILS: dict[str, Spoil] = {
         10,
         "conda-env-x",
     ),
+    "language": Spoil(book("language.ipynb", kernel("x", "\ud800\x1b[2J")), GRADED, 10, "for ??[2J"),
     "duplicated": Spoil(book("duplicated.ipynb", doubled()), GRADED, 10, "2 times"),
     "duplicated-stub": Spoil(book("duplicated-stub.ipynb", doubled_stub()), GRADED, 4, "2 times"),
     "split": Spoil(book("split.ipynb", split()), GRADED, 10),

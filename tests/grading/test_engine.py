@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import csv
 import math
+import os
 import shutil
+import signal
 import sqlite3
+import subprocess
+import sys
+import time
 
 import pytest
 from conftest import OVERLAY, TINY, graded
@@ -88,6 +93,15 @@ def test_a_new_seed_grades_all_code_again(world):
     edit(folder / "overlay" / "overlay.toml", "seed = 7", 'seed = "eight"')
     done, _ = graded(plan, folder / "in")
     assert fresh(done) == {"ann": 2, "bob": 2}
+
+
+def test_data_beside_the_hidden_tests_count(world):
+    folder, plan = world
+    keys = []
+    for words in ("one", "one", "two"):
+        (folder / "overlay" / "words.txt").write_text(words)
+        keys.append(run.Grader(plan).hidden["double"].key)
+    assert keys[0] == keys[1] != keys[2]
 
 
 def test_a_damaged_record_is_graded_again(world):
@@ -195,9 +209,8 @@ def test_marks_given_by_hand(world):
     assert (results["ann"].status, results["ann"].total) == ("graded", 14.5)
     hand = marks.read_hand(plan.out / "by-hand.csv", task)
     tables.write_all(plan.out, task, [results["bob"]], hand=hand)  # ann is away, her mark is not
-    assert (
-        marks.read_hand(plan.out / "by-hand.csv", task) == hand == {("ann", "proof"): (4.5, "=well argued")}
-    )
+    assert marks.read_hand(plan.out / "by-hand.csv", task) == hand
+    assert (hand["ann", "proof"].points, hand["ann", "proof"].comment) == (4.5, "=well argued")
     tables.write_all(plan.out, task, list(results.values()), hand=hand)
     assert graded(plan, folder / "in")[1] == results
     edit(plan.out / "by-hand.csv", "bob,proof,,5,", "bob,proof,6,5,")
@@ -227,9 +240,11 @@ def test_the_gradebook_is_nbgraders(world):
     folder, plan = world
     _, results = graded(plan, folder / "in")
     task = assignment.load(TINY)
+    path = plan.out / "what? 100%" / "gradebook.db"
+    path.parent.mkdir()
     for _ in range(2):  # twice the same
-        gradebook.write(plan.out / "gradebook.db", task, list(results.values()))
-    with sqlite3.connect(plan.out / "gradebook.db") as book:
+        gradebook.write(path, task, list(results.values()))
+    with sqlite3.connect(path) as book:
         found = book.execute(
             "select student.id, sum(grade.auto_score), max(grade.needs_manual_grade) from grade "
             "join submitted_notebook on grade.notebook_id = submitted_notebook.id "
@@ -266,7 +281,7 @@ def test_canvas_rows_come_from_its_own_export(world):
         "Student,ID,SIS User ID,SIS Login ID,Section,A tiny assignment (991)\n"
         "    Points Possible,,,,,15\nAnn A,17,s17,ann,one,\nCy C,18,s18,cy,one,\n"
     )
-    tables.write_all(plan.out, assignment.load(TINY), list(results.values()), roster)
+    assert tables.write_all(plan.out, assignment.load(TINY), list(results.values()), roster) == ["bob"]
     with (plan.out / "canvas.csv").open() as stream:
         rows = list(csv.reader(stream))
     assert rows[0][-1] == "A tiny assignment (991)"
@@ -314,3 +329,147 @@ def test_canvas_file_names(tmp_path):
         ("4711", "doejane"),
         ("4712", "roejohn"),
     ]
+
+
+def test_a_check_answers_none_or_a_sentence(world):
+    folder, plan = world
+    edit(
+        folder / "overlay" / "hidden.py",
+        "    return close(answer, -sum(",
+        "    return not close(answer, -sum(",
+    )
+    _, results = graded(plan, folder / "in")
+    assert results["ann"].marks[1].grade.status == Status.LOOK
+    assert scores(results)["ann"] == [4, 0, None]
+
+
+def test_a_check_cannot_spoil_the_case_of_the_next_student(world):
+    folder, plan = world
+    old = "def entropies(case, answer):\n"
+    edit(folder / "overlay" / "hidden.py", old, f"{old}    case.arguments['p'][:] **= 2\n")
+    grader = run.Grader(plan)
+    before = [case.arguments["p"].copy() for case in grader.hidden["entropy"].cases]
+    grader.grade(run.Submission("ann", "", folder / "in" / "ann.ipynb"))
+    for p, case in zip(before, grader.hidden["entropy"].cases, strict=True):
+        assert (case.arguments["p"] == p).all()
+
+
+def test_another_cell_for_a_proof_is_read_anew(world):
+    folder, plan = world
+    shutil.copytree(TINY, folder / "source" / "tiny")
+    plan = run.Plan(folder / "source" / "tiny", plan.overlay, plan.out, plan.way)
+    graded(plan, folder / "in")
+    edit(folder / "source" / "tiny" / "assignment.toml", 'cell = "proof"', 'cell = "double"')
+    assert "def double" in graded(plan, folder / "in")[1]["ann"].marks[2].grade.text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("rng.normal", "rng.abnormal", r"hidden.py: line 12, the cases of double: AttributeError"),
+        ("import math", "import maths", r"line 3, imported: ModuleNotFoundError"),
+        ("import math", "import", r"hidden.py: imported: SyntaxError"),
+        (
+            'Question(vectors, doubled, expects="an array of the shape of x")',
+            "()",
+            r"double is of type tuple",
+        ),
+    ],
+)
+def test_a_broken_overlay_is_told_in_a_line(world, old, new, says):
+    folder, plan = world
+    edit(folder / "overlay" / "hidden.py", old, new)
+    with pytest.raises(ValueError, match=says):
+        run.Grader(plan)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252"])
+@pytest.mark.parametrize("delimiter", ",;\t")
+def test_marks_by_hand_survive_a_spreadsheet(tmp_path, encoding, delimiter):
+    path = tmp_path / "by-hand.csv"
+    with path.open("w", newline="", encoding=encoding) as stream:
+        writer = csv.writer(stream, delimiter=delimiter)
+        writer.writerows([marks.HAND_COLUMNS, ["Zoë", "proof", "4,5", "5", "schön; wirklich", "text-1"]])
+    found = marks.read_hand(path, assignment.load(TINY))
+    assert found == {("Zoë", "proof"): marks.HandMark(4.5, "schön; wirklich", "text-1")}
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ("student,points\nann,3\n", "no column question"),
+        ("student,question,points\nann,double,3\n", "line 2: double is no question that is graded by hand"),
+    ],
+)
+def test_marks_by_hand_that_cannot_count_are_refused(tmp_path, table, says):
+    (tmp_path / "by-hand.csv").write_text(table)
+    with pytest.raises(ValueError, match=says):
+        marks.read_hand(tmp_path / "by-hand.csv", assignment.load(TINY))
+
+
+def test_a_new_proof_does_not_keep_the_points_of_the_old(world):
+    folder, plan = world
+    path, task = plan.out / "by-hand.csv", assignment.load(TINY)
+    tables.write_all(plan.out, task, list(graded(plan, folder / "in")[1].values()))
+    edit(path, "ann,proof,,5,", "ann,proof,5,5,neat")
+    assert graded(plan, folder / "in")[1]["ann"].status == "graded"
+    save(folder / "in" / "ann.ipynb", tiny(proof="By intimidation."))
+    _, results = graded(plan, folder / "in")
+    assert (results["ann"].status, results["ann"].total) == ("some left to grade by hand", 10)
+    tables.write_all(plan.out, task, list(results.values()), hand=marks.read_hand(path, task))
+    assert "ann,proof,,5,An earlier answer had 5 points. neat," in path.read_text()
+
+
+@pytest.mark.parametrize("text", ["=x", " =x", "'=x", "''+x", "＝x", "- 1", "plain", "'s"])
+def test_the_guard_against_formulas_is_undone(text):
+    assert marks.unguarded(marks.guarded(text)) == text
+    assert (marks.guarded(text) == text) == (text in ("plain", "'s"))
+
+
+def command(folder, plan, *more):
+    options = ["--assignment", "tiny", "--source", str(TINY.parent), "--overlay", str(plan.overlay)]
+    return ["run", str(folder / "in"), *options, "--out", str(plan.out), "--jobs", "1", *more]
+
+
+def test_two_graders_do_not_share_a_folder(world):
+    folder, plan = world
+    plan.out.mkdir()
+    with cli._alone(plan.out / "lock"):
+        done = CliRunner().invoke(cli.app, command(folder, plan))
+        assert isinstance(done.exception, ValueError)
+        assert "another grader" in str(done.exception)
+    assert CliRunner().invoke(cli.app, command(folder, plan)).exit_code == 0
+
+
+def test_what_is_not_looked_at_is_named(world):
+    folder, plan = world
+    (folder / "in" / "cy.py").write_text("def double(x): return 2 * x")
+    plan.out.mkdir()
+    (plan.out / "by-hand.csv").write_text("student,question,points\nzoe,proof,3\n")
+    done = CliRunner().invoke(cli.app, command(folder, plan))
+    assert done.exit_code == 0
+    assert "neither notebook nor zip: cy.py" in done.output
+    assert "students not among these: zoe" in done.output
+
+
+def test_workers_end_with_a_command_that_is_killed(world):
+    folder, plan = world
+    save(folder / "in" / "aa.ipynb", tiny(double="def double(x):\n    while True: pass\n"))
+    command_line = [sys.executable, "-m", "lmcourse_grader.cli", *command(folder, plan)]
+    process = subprocess.Popen(command_line, start_new_session=True)
+    for _ in range(600):
+        if (plan.out / "records").exists():
+            break
+        time.sleep(0.1)
+    process.kill()
+    process.wait()
+    for _ in range(100):
+        try:
+            os.killpg(process.pid, 0)
+        except ProcessLookupError:
+            break
+        time.sleep(0.1)
+    else:
+        os.killpg(process.pid, signal.SIGKILL)
+        pytest.fail("workers live on")
+    assert CliRunner().invoke(cli.app, command(folder, plan)).exit_code == 0

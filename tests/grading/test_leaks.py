@@ -40,6 +40,13 @@ def test_three_zips(zips, tmp_path):
     assert [path.read_bytes() for path in again] == [path.read_bytes() for path in zips]
 
 
+def test_caches_are_not_packed(tmp_path):
+    for name in (".mypy_cache/x", "a/.DS_Store", "a/__pycache__/x.pyc", "b.egg-info/PKG-INFO", "a/kept.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert set(release._files(tmp_path)) == {"a/kept.py"}
+
+
 def test_students_get_nothing_they_must_not_see(zips):
     found = list(leaks.documents(zips[0]))
     assert len(found) > 50
@@ -101,6 +108,10 @@ def test_a_planted_page_and_index_are_found(tmp_path):
     assert not scan(*leaks.documents(tmp_path))
     (tmp_path / "searchindex.js").write_text('Search.setIndex({"terms": {"loss_and_differ": [3]}})')
     assert [leak.how for leak in scan(*leaks.documents(tmp_path))] == ["the name loss_and_differences"] * 2
+    (tmp_path / "searchindex.js").write_text(
+        '{"exact": [1], "loss": [2], "coverage": [3], "two_models": [4]}'
+    )
+    assert not scan(*leaks.documents(tmp_path))
 
 
 def test_outputs_and_metadata_of_cells_are_read(tmp_path):

@@ -75,5 +75,20 @@ def test_recursion_and_classes():
 def test_magics():
     assert slicing.parse("%%time\nx = 1").body == []
     assert [ast.unparse(node) for node in slicing.parse("%time x\n!ls\nf?\nx = 1 % 2").body] == ["x = 1 % 2"]
+    assert len(slicing.parse("files = !ls\nfor x in files:\n    %time f(x)\n    ?x").body) == 1
     with pytest.raises(SyntaxError):
         slicing.parse("def f(:")
+
+
+def test_what_only_looks_like_a_magic_is_code():
+    source = "def f(x):\n    y = (x\n    % 7)\n    return y  # or 5?"
+    assert ast.unparse(slicing.parse(f"%time x\n{source}")) == ast.unparse(ast.parse(source))
+
+
+@pytest.mark.parametrize(
+    "trial",
+    ["def g(a, a):\n    pass", "nonlocal x", "def g():\n    from math import *", "y = 1" + "+1" * 700],
+)
+def test_a_trial_that_does_not_compile_sinks_nothing(trial):
+    statements = [*slicing.parse(trial).body, *slicing.parse("def f():\n    return 1").body]
+    assert slicing.needed(statements, ["f"]) == statements[1:]

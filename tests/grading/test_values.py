@@ -105,6 +105,8 @@ class Array(np.ndarray):
         2**200_000,
         [0] * 300_000,
         np.zeros(3_000_000),
+        np.longdouble(1),
+        np.clongdouble(1),
     ],
     ids=lambda value: type(value).__name__,
 )

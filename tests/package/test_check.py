@@ -32,6 +32,11 @@ def test_tests_are_told_apart(tmp_path):
         code("def g():\n    raise NotImplementedError"),
         code("g()", "unwritten"),
         code("import sys; sys.exit()", "leaves"),
+        code(
+            "files = !ls\nfor x in (1, 8):\n    %time f(x)\ny = (9\n    % 7)\nassert y == 2  # ok?", "magics"
+        ),
+        code("display(1)", "displays"),
+        code("import signal\nsignal.raise_signal(signal.SIGINT)", "interrupted"),
     )
     tests, errors = check_notebook(path)
     assert {test.name: test.problem for test in tests} == {
@@ -39,6 +44,9 @@ def test_tests_are_told_apart(tmp_path):
         "wrong": "twice is wrong (line 2)",
         "unwritten": "not written yet",
         "leaves": "SystemExit (line 1)",
+        "magics": "",
+        "displays": "",
+        "interrupted": "KeyboardInterrupt (line 2)",
     }
     assert errors == ["code cell 2: ZeroDivisionError: division by zero (line 1)"]
 
@@ -58,6 +66,13 @@ def test_command(tmp_path, monkeypatch):
 def test_errors(tmp_path):
     with pytest.raises(ValueError, match="name the notebook"):
         find_notebook("a1", tmp_path)
-    (tmp_path / "a1.ipynb").write_text("no JSON")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["no JSON", "[]", '{"cells": [1]}', '{"cells": [{"source": ""}]}', '{"cells": [{"cell_type": "code"}]}'],
+)
+def test_what_is_no_notebook(tmp_path, text):
+    (tmp_path / "a1.ipynb").write_text(text)
     with pytest.raises(ValueError, match="not a notebook"):
         check_notebook(tmp_path / "a1.ipynb")

@@ -6,7 +6,7 @@ import logging
 import os
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import IO, Annotated
 
 import typer
 from rich.console import Console
@@ -50,19 +50,24 @@ WAYS = {
 
 @app.command()
 def run(
-    submitted: Annotated[Path, typer.Argument(metavar="SUBMISSIONS", help="Folder of notebooks or zips.")],
+    submitted: Annotated[
+        Path, typer.Argument(exists=True, metavar="SUBMISSIONS", help="Folder of notebooks or zips.")
+    ],
     assignment: Annotated[str, typer.Option(help="Which assignment, such as a1.")],
-    overlay: Annotated[Path, typer.Option(help="Your private folder of hidden tests.")],
+    overlay: Annotated[Path, typer.Option(exists=True, help="Your private folder of hidden tests.")],
     out: Annotated[Path, typer.Option(help="Where grades and feedback go.")],
     source: Annotated[Path, typer.Option(help="Folder of assignment sources.")] = SOURCE,
     names: Annotated[str, typer.Option(help="How files are named: plain or canvas.")] = "plain",
-    roster: Annotated[Path | None, typer.Option(help="Canvas's gradebook export, for canvas.csv.")] = None,
+    roster: Annotated[
+        Path | None, typer.Option(exists=True, help="Canvas's gradebook export, for canvas.csv.")
+    ] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Submissions at a time.")] = os.cpu_count() or 1,
     unsafe: Annotated[bool, typer.Option("--unsafe", help="Run student code without confinement.")] = False,
 ) -> None:
     """Grade submissions: CSV tables, feedback pages, gradebook, plots and a log."""
     way: sandbox.Way = "none" if unsafe else _way()
     out.mkdir(parents=True, exist_ok=True)
+    alone = _alone(out / "lock")
     _log_to(out / "log.txt")
     plan = grading.Plan(source / assignment, overlay, out, way)
     grader = grading.Grader(plan)
@@ -85,7 +90,7 @@ def run(
 
         graded = grading.run(plan, found, jobs=jobs, watch=watch)
     results = [marks.result(each, grader.assignment, hand) for each in graded]
-    tables.write_all(out, grader.assignment, results, roster, hand)
+    unlisted = tables.write_all(out, grader.assignment, results, roster, hand)
     feedback.write_all(out, grader.assignment, results)
     gradebook.write(out / "gradebook.db", grader.assignment, results)
     plots.write_all(out, grader.assignment, results)
@@ -94,6 +99,13 @@ def run(
     typer.echo(f"{len(results)} submissions, {anew} graded anew: {out / 'grades.csv'}")
     for result in odd:
         typer.echo(f"  {result.student}: {result.status}. {result.problem}")
+    if strangers := {student for student, _ in hand} - {result.student for result in results}:
+        typer.echo(f"by-hand.csv has points of students not among these: {', '.join(sorted(strangers))}")
+    if unlisted:
+        typer.echo(f"Not in the roster, so not in canvas.csv: {', '.join(unlisted)}")
+    if left := submissions.left_out(submitted):
+        typer.echo(f"Not looked at, neither notebook nor zip: {', '.join(left)}")
+    alone.close()
 
 
 @app.command()
@@ -156,6 +168,20 @@ def _keep_apart(private: list[Path], way: sandbox.Way) -> None:
         for bound in sandbox.bound_folders():
             if folder.resolve().is_relative_to(bound.resolve()):
                 raise ValueError(f"{folder} lies in {bound}, which student code can read: move it elsewhere")
+
+
+def _alone(path: Path) -> IO[str]:
+    """Hold a lock until the file returned is closed; raise `ValueError` if another grader has it."""
+    stream = path.open("w")
+    try:
+        import fcntl
+
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except ModuleNotFoundError:  # Windows
+        pass
+    except BlockingIOError:
+        raise ValueError(f"another grader is at work in {path.parent}: wait for it") from None
+    return stream
 
 
 def _log_to(path: Path) -> None:

@@ -66,7 +66,7 @@ def replies(outcome: Outcome, n_cases: int) -> Replies:
     missing = None
     for message in messages(outcome):
         if "missing" in message:
-            missing = _text(message["missing"])
+            missing = text(message["missing"])
         number = message.get("case")
         if type(number) is int and 0 <= number < n_cases and number not in found:
             found[number] = _reply(message)
@@ -75,19 +75,19 @@ def replies(outcome: Outcome, n_cases: int) -> Replies:
 
 def _reply(message: dict[str, Any]) -> Reply:
     if "type" in message:
-        return Reply("type", text=_text(message["type"]))
+        return Reply("type", text=text(message["type"]))
     if "error" in message:
-        text = _text(message["error"]) + _text(message.get("where"))
-        if before := _text(message.get("before")):
-            text += f". Before that, while the cells were read: {before}"
-        return Reply("error", text=text)
+        told = text(message["error"]) + text(message.get("where"))
+        if before := text(message.get("before")):
+            told += f". Before that, while the cells were read: {before}"
+        return Reply("error", text=told)
     try:
         return Reply("answer", value=values.decode(message["answer"]))
     except (KeyError, ValueError, TypeError, RecursionError, MemoryError):
         return Reply("type", text="something that is not a plain value")
 
 
-def _text(value: Any) -> str:
+def text(value: Any) -> str:
     """Return a string that is safe to keep and print: short, without control characters."""
-    text = value[:MAX_TEXT] if isinstance(value, str) else ""
-    return "".join(character if character.isprintable() or character == "\n" else "?" for character in text)
+    short = value[:MAX_TEXT] if isinstance(value, str) else ""
+    return "".join(character if character.isprintable() or character == "\n" else "?" for character in short)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import signal
 import threading
 from collections.abc import Iterator
@@ -161,7 +162,9 @@ def _judge(case: Case, reply: Reply, hidden: HiddenQuestion) -> tuple[CaseGrade,
         return failed(f"The function raised {reply.text}.{more}", Status.ERROR)
     try:
         with _clock(CHECK_SECONDS):
-            message = hidden.question.check(case, reply.value)
+            message = hidden.question.check(copy.deepcopy(case), reply.value)
+        if not isinstance(message, str | None):
+            raise TypeError(f"a check returns None or a sentence, not {message!r:.20}")
     except Exception as error:
         return failed(
             f"This answer could not be compared ({type(error).__name__}); your teacher is told.{expected}",

@@ -170,8 +170,13 @@ def _names(text: str) -> list[str]:
 
 
 def _stemmed(own: set[str], words: set[str]) -> set[str]:
-    """Return the names that a search index holds, in small letters and without their endings."""
-    return {name for name in own if {name.lower()[: len(name) - cut] for cut in range(7)} & words}
+    """Return the names that a search index holds, in small letters and without the last word's ending."""
+    found = set()
+    for name in own:
+        shortest = max(len(name) - 6, name.rindex("_") + 2)
+        if {name.lower()[:end] for end in range(shortest, len(name) + 1)} & words:
+            found.add(name)
+    return found
 
 
 def _runs(tokens: list[str], *, rename: bool = False) -> set[tuple[str, ...]]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import csv
+import hashlib
+import io
+import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,8 +13,19 @@ from lmcourse_grader.assignment import Assignment
 from lmcourse_grader.grade import QuestionGrade, Status
 from lmcourse_grader.run import Graded
 
-Hand = dict[tuple[str, str], tuple[float, str]]  # points and comment by student and question
-HAND_COLUMNS = ("student", "question", "points", "out of", "comment")
+HAND_COLUMNS = ("student", "question", "points", "out of", "comment", "answer")
+
+
+@dataclass(frozen=True)
+class HandMark:
+    """Points and comment that a teacher gave; `answer` names the text that she read, if she left it in."""
+
+    points: float
+    comment: str = ""
+    answer: str = ""
+
+
+Hand = dict[tuple[str, str], HandMark]  # by student and question
 
 
 @dataclass(frozen=True)
@@ -53,8 +67,11 @@ def result(graded: Graded, assignment: Assignment, hand: Hand) -> Result:
     marks = []
     for grade in record.grades:
         score, comment = grade.score, ""
-        if grade.status is Status.HAND and (record.student, grade.id) in hand:
-            score, comment = hand[record.student, grade.id]
+        given = hand.get((record.student, grade.id)) if grade.status is Status.HAND else None
+        if given is not None and given.answer in ("", name_of(grade.text)):
+            score, comment = given.points, given.comment
+        elif given is not None:
+            comment = f"An earlier answer had {given.points:g} points. {given.comment}".strip()
         marks.append(Mark(grade, score, comment))
     known = [mark.score for mark in marks if mark.score is not None]
     status = "graded"
@@ -68,28 +85,57 @@ def result(graded: Graded, assignment: Assignment, hand: Hand) -> Result:
     )
 
 
+def name_of(text: str) -> str:
+    """Return a short name of a written answer, which changes with it."""
+    return "text-" + hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
 def read_hand(path: Path, assignment: Assignment) -> Hand:
-    """Read marks given by hand; rows without points are still to do. Raise `ValueError` at a wrong row."""
+    """Read marks given by hand; rows without points are still to do. Raise `ValueError` at a wrong row.
+
+    A spreadsheet may have saved the file with semicolons or tabs, or not as UTF-8.
+    """
     if not path.exists():
         return {}
-    most = {question.id: question.points for question in assignment.questions}
+    data = path.read_bytes()
+    try:
+        table = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        table = data.decode("cp1252", "replace")
+    header = table.split("\n", 1)[0]
+    rows = csv.DictReader(io.StringIO(table, newline=""), delimiter=max(",;\t", key=header.count))
+    if missing := {"student", "question", "points"} - set(rows.fieldnames or ()):
+        raise ValueError(f"{path} has no column {', '.join(sorted(missing))}")
+    most = {question.id: question.points for question in assignment.questions if question.kind == "written"}
     found: Hand = {}
-    with path.open(newline="", encoding="utf-8-sig") as stream:
-        for number, row in enumerate(csv.DictReader(stream), start=2):
-            text = (row.get("points") or "").strip().replace(",", ".")
-            if not text:
-                continue
-            question = row.get("question") or ""
-            try:
-                points = float(text)
-            except ValueError:
-                points = -1.0
-            if question not in most or not 0 <= points <= most[question]:
-                raise ValueError(f"{path}, line {number}: {question} cannot have {text} points")
-            found[_plain(row.get("student") or ""), question] = points, _plain(row.get("comment") or "")
+    for number, row in enumerate(rows, start=2):
+        text = (row["points"] or "").strip().replace(",", ".")
+        if not text:
+            continue
+        question = row["question"] or ""
+        try:
+            points = float(text)
+        except ValueError:
+            points = -1.0
+        if question not in most:
+            raise ValueError(f"{path}, line {number}: {question} is no question that is graded by hand")
+        if not 0 <= points <= most[question]:
+            raise ValueError(f"{path}, line {number}: {question} cannot have {text} points")
+        student, comment = (unguarded(row.get(column) or "") for column in ("student", "comment"))
+        found[student, question] = HandMark(points, comment, row.get("answer") or "")
     return found
 
 
-def _plain(text: str) -> str:
-    """Undo the guard against formulas."""
-    return text[1:] if text[:1] == "'" and text[1:2] in "=+-@\t\r" else text
+def guarded(text: str) -> str:
+    """Return a text that no spreadsheet takes for a formula."""
+    return f"'{text}" if _formula(text) else text
+
+
+def unguarded(text: str) -> str:
+    """Undo `guarded`."""
+    return text[1:] if text[:1] == "'" and _formula(text[1:]) else text
+
+
+def _formula(text: str) -> bool:
+    """Whether a text begins like a formula, after spaces and quotes; signs of full width are signs."""
+    return unicodedata.normalize("NFKC", text[:200]).lstrip("' \t\r\n").startswith(("=", "+", "-", "@"))

@@ -12,7 +12,9 @@ import importlib.util
 import json
 import sys
 import tomllib
-from collections.abc import Sequence
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -54,7 +56,8 @@ def load(folder: Path, assignment: Assignment, *, seed: int | str | None = None)
     seed = settings.get("seed") if seed is None else seed
     if not isinstance(seed, int | str):
         raise ValueError(f"{folder / 'overlay.toml'} has no seed")
-    questions = _import(path).QUESTIONS
+    with _blamed(path, "imported"):
+        questions = _import(path).QUESTIONS
     code = [question for question in assignment.questions if question.kind == "code"]
     if missing := [question.id for question in code if question.id not in questions]:
         raise ValueError(f"{path} tests nothing of {', '.join(missing)}")
@@ -63,7 +66,10 @@ def load(folder: Path, assignment: Assignment, *, seed: int | str | None = None)
     found = {}
     for question in code:
         test = questions[question.id]
-        cases = draw(test, question.id, seed, int(settings.get("rounds", 1)))
+        if not isinstance(test, hidden.Question):
+            raise ValueError(f"{path}: {question.id} is of type {type(test).__name__}, not a Question")
+        with _blamed(path, f"the cases of {question.id}"):
+            cases = draw(test, question.id, seed, int(settings.get("rounds", 1)))
         try:
             arguments = tuple(values.encode(dict(case.arguments)) for case in cases)
         except values.NotPlain as error:
@@ -73,6 +79,19 @@ def load(folder: Path, assignment: Assignment, *, seed: int | str | None = None)
         key = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
         found[question.id] = HiddenQuestion(test, cases, arguments, key)
     return found
+
+
+@contextmanager
+def _blamed(path: Path, what: str) -> Iterator[None]:
+    """Turn whatever a teacher's own code raises into one line that says where."""
+    try:
+        yield
+    except ValueError:
+        raise
+    except Exception as error:
+        lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if Path(f.filename) == path]
+        place = f"line {lines[-1]}, " if lines else ""
+        raise ValueError(f"{path}: {place}{what}: {type(error).__name__}: {error}") from error
 
 
 def draw(test: hidden.Question, name: str, seed: int | str, rounds: int = 1) -> tuple[hidden.Case, ...]:
@@ -88,7 +107,13 @@ def draw(test: hidden.Question, name: str, seed: int | str, rounds: int = 1) -> 
 def source(path: Path, name: str) -> str:
     """Return the part of `hidden.py` that a question's test depends on, and the files beside it."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    beside = [file.read_text(encoding="utf-8") for file in sorted(path.parent.glob("*.py")) if file != path]
+    beside = [
+        hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in sorted(path.parent.rglob("*"))
+        if file.is_file()
+        and file.name not in (path.name, "overlay.toml")
+        and not any(part.startswith((".", "__pycache__")) for part in file.relative_to(path.parent).parts)
+    ]
     table = next((node for node in tree.body if _assigns_questions(node)), None)
     entry = _entry(table, name)
     if entry is None:  # not written as a plain dictionary: any change counts

@@ -15,7 +15,6 @@ from lmcourse_grader.assignment import Assignment
 from lmcourse_grader.notebook import TEXT_STUB
 
 EPOCH = (2020, 1, 1, 0, 0, 0)
-LEFT_OUT = ("__pycache__", ".ipynb_checkpoints")
 
 
 def student_notebook(assignment: Assignment) -> str:
@@ -83,10 +82,12 @@ def release(assignment: Assignment, out: Path, overlay: Path) -> list[Path]:
 
 
 def _files(folder: Path) -> dict[str, bytes]:
+    """Read a folder, without caches and what else a tool or a system keeps in it."""
+    files = {path.relative_to(folder): path for path in sorted(folder.rglob("*")) if path.is_file()}
     return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and not set(LEFT_OUT) & set(path.parts) and ".egg-info" not in str(path)
+        name.as_posix(): path.read_bytes()
+        for name, path in files.items()
+        if not any(part.startswith((".", "__pycache__")) or part.endswith(".egg-info") for part in name.parts)
     }
 
 

@@ -7,11 +7,12 @@ import json
 import logging
 import multiprocessing
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from lmcourse_grader import __version__, assignment, exchange, grade, notebook, overlay, records, sandbox
@@ -52,7 +53,7 @@ class Grader:
         self.plan = plan
         self.assignment = assignment.load(plan.source)
         self.hidden = overlay.load(plan.overlay, self.assignment, seed=plan.seed)
-        shown = [question.id for question in self.assignment.questions]
+        shown = [asdict(question) for question in self.assignment.questions]
         self.key = _hash(__version__, shown, {name: test.key for name, test in self.hidden.items()})
 
     def grade(self, submission: Submission) -> Graded:
@@ -99,9 +100,9 @@ class Grader:
             raise sandbox.NoSandbox(f"the sandbox did not start: {outcome.ended}, {outcome.printed[:300]}")
         for message in exchange.messages(outcome):
             if isinstance(message.get("problem"), str):
-                return [], [], message["problem"]
+                return [], [], exchange.text(message["problem"])
             if "cells" in message:
-                return notebook.cells(message), [str(note) for note in message["notes"]], ""
+                return notebook.cells(message), [exchange.text(note) for note in message["notes"]], ""
         return [], [], "The file could not be read within the limits of time and memory: clear its outputs."
 
 
@@ -116,7 +117,16 @@ def _start(plan: Plan) -> None:
     """Load the hidden tests in a worker, whose memory is bounded: answers that checks compare are hostile."""
     global _grader
     _bound_memory()
+    threading.Thread(target=_end_with_the_parent, daemon=True).start()
     _grader = Grader(plan)
+
+
+def _end_with_the_parent() -> None:
+    """End this worker when the command has been killed: another one may be at work in the same folder."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _bound_memory() -> None:

@@ -1,4 +1,4 @@
-"""A filter of system calls for the sandbox: no shared memory, no namespaces, no tracing.
+"""A filter of system calls for the sandbox: no shared memory, no namespaces, no tracing, no way to a host.
 
 Limits on a process do not count System V shared memory, files in memory or what a new namespace allows; a
 function of NumPy needs none of these, so the kernel refuses them. The filter is a classic BPF program, for
@@ -27,6 +27,8 @@ REFUSED = {
 ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 CLONE3 = 435  # refused as unknown, so that the C library falls back on clone
 X32 = 0x4000_0000
+SOCKET = {"x86_64": 41, "aarch64": 198}
+VSOCK = 40  # sockets between a virtual machine and its host: no namespace of networks holds them
 
 LOAD, JUMP_EQUAL, JUMP_AT_LEAST, RETURN = 0x20, 0x15, 0x35, 0x06
 ALLOW, KILL, REFUSE = 0x7FFF_0000, 0x8000_0000, 0x0005_0000
@@ -52,4 +54,10 @@ def program(machine: str | None = None) -> bytes | None:
     steps += [step(JUMP_EQUAL, CLONE3, 0, 1), step(RETURN, REFUSE | errno.ENOSYS)]
     for number in REFUSED[machine].values():
         steps += [step(JUMP_EQUAL, number, 0, 1), step(RETURN, REFUSE | errno.EPERM)]
+    steps += [
+        step(JUMP_EQUAL, SOCKET[machine], 0, 3),
+        step(LOAD, 16),  # its first argument
+        step(JUMP_EQUAL, VSOCK, 0, 1),
+        step(RETURN, REFUSE | errno.EPERM),
+    ]
     return b"".join([*steps, step(RETURN, ALLOW)])

@@ -63,6 +63,16 @@ def discover(folder: Path, assignment: str, names: str = "plain") -> list[Submis
     return [_one(student, people[student], paths) for student, paths in sorted(found.items())]
 
 
+def left_out(folder: Path) -> list[str]:
+    """Name what lies in a folder of submissions and is none: whoever handed it in has no row."""
+    return sorted(
+        ascii(entry.name)[1:-1]
+        for entry in (folder.iterdir() if folder.is_dir() else ())
+        if not (entry.name.startswith(".") or entry.is_dir() or entry.is_symlink())
+        and entry.suffix.lower() not in SUFFIXES
+    )
+
+
 def _who(entry: Path, names: str) -> tuple[str, str]:
     stem = entry.name if entry.is_dir() else entry.name[: -len(entry.suffix)] if entry.suffix else entry.name
     stem = unicodedata.normalize("NFC", stem.encode("utf-8", "replace").decode())

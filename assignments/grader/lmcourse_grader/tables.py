@@ -13,28 +13,23 @@ from pathlib import Path
 
 from lmcourse_grader.assignment import Assignment
 from lmcourse_grader.grade import Status
-from lmcourse_grader.marks import HAND_COLUMNS, Hand, Result
+from lmcourse_grader.marks import HAND_COLUMNS, Hand, Result, guarded, name_of
 
 
-def guarded(value: object) -> object:
-    """Return a cell that no spreadsheet takes for a formula."""
-    if isinstance(value, str) and value.lstrip().startswith(("=", "+", "-", "@")):
-        return "'" + value
-    return value.replace("\t", " ").replace("\r", " ") if isinstance(value, str) else value
-
-
-def write(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+def write(
+    path: Path, header: Sequence[str], rows: Iterable[Sequence[object]], encoding: str = "utf-8"
+) -> None:
     """Write a table, whole or not at all; None is an empty cell."""
     draft = path.with_suffix(".part")
-    with draft.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream)
-        writer.writerow([guarded(cell) for cell in header])
-        writer.writerows([guarded(_short(cell)) for cell in row] for row in rows)
+    with draft.open("w", newline="", encoding=encoding) as stream:
+        csv.writer(stream).writerows([_cell(value) for value in row] for row in (header, *rows))
     os.replace(draft, path)
 
 
-def _short(cell: object) -> object:
-    return format(cell, ".10g") if isinstance(cell, float) else cell
+def _cell(value: object) -> object:
+    if isinstance(value, str):
+        return guarded(value.replace("\t", " ").replace("\r", " "))
+    return format(value, ".10g") if isinstance(value, float) else value
 
 
 def write_all(
@@ -43,10 +38,11 @@ def write_all(
     results: list[Result],
     roster: Path | None = None,
     hand: Hand | None = None,
-) -> None:
+) -> list[str]:
     """Write `grades.csv`, `canvas.csv`, `gradescope.csv` and `by-hand.csv`.
 
-    Marks given by hand (`hand`) to students who are not among the results are kept.
+    Return the students whom the roster does not have. Marks given by hand (`hand`) to students who are not
+    among the results are kept.
     """
     ids = [question.id for question in assignment.questions]
     header = [
@@ -72,7 +68,8 @@ def write_all(
             for r in results
         ),
     )
-    write(out / "canvas.csv", *_canvas(assignment, results, roster))
+    header, rows, strangers = _canvas(assignment, results, roster)
+    write(out / "canvas.csv", header, rows)
     write(
         out / "gradescope.csv",
         [
@@ -94,19 +91,23 @@ def write_all(
         ),
     )
     points = {question.id: question.points for question in assignment.questions}
-    by_hand = [
-        [r.student, mark.grade.id, mark.score, points[mark.grade.id], mark.comment]
+    by_hand: list[list[object]] = [
+        [
+            *(r.student, mark.grade.id, mark.score, points[mark.grade.id], mark.comment),
+            name_of(mark.grade.text),
+        ]
         for r in results
         for mark in r.marks
         if mark.grade.status is Status.HAND
     ]
     listed = {(row[0], row[1]) for row in by_hand}
     by_hand += [
-        [student, question, score, points[question], comment]
-        for (student, question), (score, comment) in (hand or {}).items()
+        [student, question, given.points, points[question], given.comment, given.answer]
+        for (student, question), given in (hand or {}).items()
         if (student, question) not in listed
     ]
-    write(out / "by-hand.csv", HAND_COLUMNS, by_hand)
+    write(out / "by-hand.csv", HAND_COLUMNS, by_hand, "utf-8-sig")  # Excel takes it for UTF-8 then
+    return strangers
 
 
 def _scores(result: Result, ids: list[str]) -> list[float | None]:
@@ -124,15 +125,18 @@ CANVAS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 
 def _canvas(
     assignment: Assignment, results: list[Result], roster: Path | None
-) -> tuple[list[str], list[list[object]]]:
-    """Canvas's gradebook: with a roster (its own export) the rows it knows, else a row for each student."""
+) -> tuple[list[str], list[list[object]], list[str]]:
+    """Canvas's gradebook: with a roster (its own export) the rows it knows, else a row for each student.
+
+    The third list names the students whom the roster does not have.
+    """
     title = assignment.title
     if roster is None:
         rows: list[list[object]] = [["    Points Possible", "", "", "", "", assignment.points]]
         for r in results:
             canvas_id = r.student if r.student.isdigit() else ""
             rows.append([r.name or r.student, canvas_id, "", "" if canvas_id else r.student, "", r.total])
-        return [*CANVAS, title], rows
+        return [*CANVAS, title], rows, []
     with roster.open(newline="", encoding="utf-8-sig") as stream:
         reader = csv.DictReader(stream)
         people = list(reader)
@@ -142,7 +146,7 @@ def _canvas(
         )
     column = next((name for name in reader.fieldnames or () if name.split(" (")[0] == title), title)
     known = {r.student.casefold(): r for r in results}
-    rows = []
+    rows, strangers = [], set(known)
     for person in people:
         keys = [(person[name] or "").strip().casefold() for name in ("ID", "SIS Login ID", "SIS User ID")]
         row: list[object] = [person[name] for name in CANVAS]
@@ -151,4 +155,5 @@ def _canvas(
             continue
         found = next((known[key] for key in keys if key in known), None)
         rows.append([*row, found.total if found else None])
-    return [*CANVAS, column], rows
+        strangers -= set(keys)
+    return [*CANVAS, column], rows, sorted(known[key].student for key in strangers)

@@ -11,22 +11,30 @@ from __future__ import annotations
 
 import ast
 import copy
+import re
 import symtable
 from collections.abc import Iterable
 
+MAGIC = re.compile(r"(\s*)([%!?]|.*\?\s*$|[\w, ]+=\s*[%!])")
+
 
 def parse(source: str) -> ast.Module:
-    """Parse a cell, without IPython's magics; raise `SyntaxError` if what is left is not Python."""
+    """Parse a cell, without IPython's magics; raise `SyntaxError` if what is left is not Python.
+
+    Only a line at which Python stumbles is taken for a magic: others may look like one, such as a comment
+    that ends in a question mark.
+    """
     if source.lstrip().startswith("%%"):
         return ast.Module(body=[], type_ignores=[])
-    try:
-        return ast.parse(source)
-    except SyntaxError:
-        kept = [
-            "" if line.lstrip().startswith(("%", "!", "?")) or line.rstrip().endswith("?") else line
-            for line in source.split("\n")
-        ]
-        return ast.parse("\n".join(kept))
+    lines = source.split("\n")
+    while True:
+        try:
+            return ast.parse("\n".join(lines))
+        except SyntaxError as error:
+            place = (error.lineno or 0) - 1
+            if not (0 <= place < len(lines) and (magic := MAGIC.match(lines[place]))):
+                raise
+            lines[place] = magic[1] and f"{magic[1]}pass"
 
 
 def needed(statements: Iterable[ast.stmt], names: Iterable[str]) -> list[ast.stmt]:
@@ -91,8 +99,11 @@ def _binds(statement: ast.stmt) -> set[str]:
 
 def _reads(statement: ast.stmt) -> set[str]:
     """Names of the notebook's that a statement uses: a function's own variables are not among them."""
+    try:
+        todo = [symtable.symtable(ast.unparse(statement), "cell", "exec")]
+    except (SyntaxError, ValueError, RecursionError):  # it parses, and does not compile: `def f(a, a)`
+        return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
     found: set[str] = set()
-    todo = [symtable.symtable(ast.unparse(statement), "cell", "exec")]
     while todo:
         table = todo.pop()
         outermost = table.get_type() == "module"

@@ -41,7 +41,7 @@ def encode(value: Any, depth: int = 0) -> Any:
             raise NotPlain(f"str of {len(value)} characters")
         return value
     if isinstance(value, np.generic):
-        if value.dtype.kind not in "biufc":
+        if value.dtype.kind not in "biufc" or isinstance(value, np.longdouble | np.clongdouble):
             raise NotPlain(f"numpy.{kind.__name__}")
         return encode(value.item(), depth)
     if kind is int:
