@@ -22,10 +22,10 @@ SYMBOL = {  # of features, in the order in which they should do
 
 
 def completion(values: dict[str, Any]) -> tuple[str, str]:
-    """Judge if tasks are completions, by two tests on the logits of task words behind the prompt.
+    """Judge if tasks are completions, by the logits of task words behind the prompt.
 
-    They beat as many random words, by the interval of the difference; and they keep nine tenths of what
-    `f(s)` has over the largest class.
+    On a task the claim holds if they beat as many random words, by the interval of the difference, and also
+    keep nine tenths of what `f(s)` has over the largest class.
     """
     texts, better, enough = [], [], []
     for task in chapter08.TASKS:
@@ -39,11 +39,11 @@ def completion(values: dict[str, Any]) -> tuple[str, str]:
             f"{task} {100 * ours.mean():.1f}, {100 * gain.mean:+.1f} ± {100 * gain.error:.1f} against random "
             f"words, {100 * kept:.0f} % of the gain of $f(s)$"
         )
-    verdict = _count(better + enough, "tests")
-    if verdict.startswith("partly"):
-        verdict = (
-            f"partly: task words beat random words on {sum(better)} of {len(better)} tasks, and keep nine "
-            f"tenths of the gain of $f(s)$ on {sum(enough)}"
+    verdict = _count([b and e for b, e in zip(better, enough, strict=True)], "tasks")
+    if not verdict.startswith("reproduced"):
+        verdict += (
+            f": task words beat random words on {sum(better)}, and keep nine tenths of the gain of $f(s)$ on "
+            f"{sum(enough)}"
         )
     return f"task words: {'; '.join(texts)}", verdict
 
@@ -98,4 +98,4 @@ def _scores(values: dict[str, Any], task: str, feature: str, way: str = "prompte
 def _count(held: list[bool], what: str) -> str:
     if all(held):
         return f"reproduced: on {len(held)} of {len(held)} {what}"
-    return f"partly: on {sum(held)} of {len(held)} {what}" if any(held) else "not reproduced"
+    return f"{'partly' if any(held) else 'not reproduced'}: on {sum(held)} of {len(held)} {what}"
