@@ -388,9 +388,9 @@ def narrow_pictures(page) -> list[str]:
     return page.evaluate(
         """() => innerWidth > 768 ? [] :
           [...document.querySelectorAll(".cell_output .lm-figure-picture > svg")]
-          .map((picture) => picture.getBoundingClientRect().width)
-          .filter((width) => width > 0 && width < innerWidth - 1)
-          .map((width) => `a picture is ${width} px wide in a window of ${innerWidth} px`)"""
+          .map((picture) => [picture.getBoundingClientRect().width, picture.closest(".solution") ? 0.85 : 1])
+          .filter(([width, share]) => width > 0 && width < share * innerWidth - 1) // a box has its margins
+          .map(([width]) => `a picture is ${width} px wide in a window of ${innerWidth} px`)"""
     )
 
 

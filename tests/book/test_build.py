@@ -50,7 +50,7 @@ def small_book(tmp_path):
     for name in ("_config.yml", "requirements.txt"):
         shutil.copy(ROOT / name, tmp_path)
     (tmp_path / "chapters").mkdir()
-    for page in ("setup", "theorems", "ledger", "notation", "bibliography"):
+    for page in ("setup", "theorems", "ledger", "notation", "instructors", "bibliography"):
         (tmp_path / "book" / f"{page}.md").write_text(f"# {page}\n")
     (tmp_path / "book" / "intro.md").write_text("# Welcome\n\n" + REFERENCES % (("9",) * 3))
     write_chapter(tmp_path, 2, "Second")
