@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from lmcourse_grader.inside import values
 from lmcourse_grader.notebook import Chosen
-from lmcourse_grader.sandbox import Outcome
+from lmcourse_grader.sandbox import NoSandbox, Outcome
 
 MAX_TEXT = 700
 MAX_LINES = 10_000
@@ -58,6 +58,12 @@ def messages(outcome: Outcome) -> list[dict[str, Any]]:
 def began(outcome: Outcome) -> bool:
     """Whether the runner got as far as its first line: if not, the fault is not the student's."""
     return outcome.answers.startswith(b'{"ready": true}\n')
+
+
+def insist_on_start(outcome: Outcome) -> None:
+    """Raise `NoSandbox` unless the runner began."""
+    if not began(outcome):
+        raise NoSandbox(f"the sandbox did not start: {outcome.ended}, {outcome.printed[:300]}")
 
 
 def replies(outcome: Outcome, n_cases: int) -> Replies:

@@ -90,8 +90,7 @@ def grade(
         return QuestionGrade(question.id, Status.MISSING, 0.0, note=note)
     work = exchange.job(chosen, question.function, hidden.arguments)
     outcome = sandbox.run(way, "question", work, question.limits)
-    if not exchange.began(outcome):
-        raise sandbox.NoSandbox(f"the sandbox did not start: {outcome.ended}, {outcome.printed[:300]}")
+    exchange.insist_on_start(outcome)
     replies = exchange.replies(outcome, len(hidden.cases))
     if replies.missing is not None:
         cause = f": {replies.missing}" if replies.missing else "."

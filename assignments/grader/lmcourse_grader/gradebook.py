@@ -14,6 +14,7 @@ from typing import Any
 
 from lmcourse_grader.assignment import Assignment
 from lmcourse_grader.marks import Result
+from lmcourse_grader.whole import whole
 
 
 def write(path: Path, assignment: Assignment, results: list[Result]) -> None:
@@ -28,8 +29,8 @@ def write(path: Path, assignment: Assignment, results: list[Result]) -> None:
             shutil.copyfile(path, draft)
         with _quiet(), Gradebook(f"sqlite:///{draft}") as book:
             _fill(book, assignment, results, MissingEntry)
-        shutil.copyfile(draft, path.with_suffix(".part"))
-        os.replace(path.with_suffix(".part"), path)
+        with whole(path) as copy:
+            shutil.copyfile(draft, copy)
 
 
 def _fill(book: Any, assignment: Assignment, results: list[Result], missing: type[Exception]) -> None:

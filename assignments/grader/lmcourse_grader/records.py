@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from lmcourse_grader.grade import CaseGrade, QuestionGrade, Status
+from lmcourse_grader.whole import whole
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,8 @@ def save(folder: Path, record: Record) -> None:
     """Write a record, whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{record.safe}.json"
-    draft = path.with_suffix(".part")
-    draft.write_text(json.dumps(asdict(record), indent=1), encoding="utf-8")
-    os.replace(draft, path)
+    with whole(path) as draft:
+        draft.write_text(json.dumps(asdict(record), indent=1), encoding="utf-8")
 
 
 def load(folder: Path, safe: str) -> Record | None:

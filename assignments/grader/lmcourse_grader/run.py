@@ -96,8 +96,7 @@ class Grader:
             return [], [], submission.problem
         with submission.path.open("rb") as stream:
             outcome = sandbox.run(self.plan.way, "read", stream, READING, self.assignment.name)
-        if not exchange.began(outcome):
-            raise sandbox.NoSandbox(f"the sandbox did not start: {outcome.ended}, {outcome.printed[:300]}")
+        exchange.insist_on_start(outcome)
         for message in exchange.messages(outcome):
             if isinstance(message.get("problem"), str):
                 return [], [], exchange.text(message["problem"])

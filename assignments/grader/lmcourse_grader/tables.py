@@ -7,23 +7,21 @@ before it, so that no spreadsheet runs it.
 from __future__ import annotations
 
 import csv
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from lmcourse_grader.assignment import Assignment
 from lmcourse_grader.grade import Status
 from lmcourse_grader.marks import HAND_COLUMNS, Hand, Result, guarded, name_of
+from lmcourse_grader.whole import whole
 
 
 def write(
     path: Path, header: Sequence[str], rows: Iterable[Sequence[object]], encoding: str = "utf-8"
 ) -> None:
     """Write a table, whole or not at all; None is an empty cell."""
-    draft = path.with_suffix(".part")
-    with draft.open("w", newline="", encoding=encoding) as stream:
+    with whole(path) as draft, draft.open("w", newline="", encoding=encoding) as stream:
         csv.writer(stream).writerows([_cell(value) for value in row] for row in (header, *rows))
-    os.replace(draft, path)
 
 
 def _cell(value: object) -> object:
